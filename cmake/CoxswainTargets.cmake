@@ -1,0 +1,36 @@
+# One static library a folder, one test program a folder. Sources are what the folder holds.
+
+add_library(coxswain_options INTERFACE)
+target_include_directories(coxswain_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(coxswain_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
+  # The same sums on every machine of one instruction set: no contraction chosen by the compiler.
+  -ffp-contract=off)
+
+# coxswain_library(NAME [LINK targets...]): all .cc files of this folder, main.cc and build.cc excepted.
+function(coxswain_library name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/(main|build)\\.cc$")
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_link_libraries(${name} PUBLIC coxswain_options ${arg_LINK})
+    target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE coxswain_options ${arg_LINK})
+  endif()
+endfunction()
+
+# coxswain_test(NAME [LINK targets...]): all *_test.cc of this folder as one program and one ctest entry.
+function(coxswain_test name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE test_support ${arg_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trainer/backend/executable.h"
+#include "trainer/graph/program.h"
+#include "trainer/optim/update_rule.h"
+#include "trainer/tensor/parameter_buffer.h"
+
+namespace coxswain::backend {
+
+// kNative: each tensor as the device's kernels want it. kCanonical: plain (K, C, R, S) and (out, in).
+enum class LayoutKind { kCanonical, kNative };
+
+// Runs programs on one device.
+//
+// layout() fixes where each parameter lies, once, from the training program. prepare() does all the slow
+// work: picks inner layouts, creates primitives, plans the arena. The executable refers to the backend and
+// to `parameters`, which must outlive it. All executables of one backend share one arena: run one at a time.
+// Throws Error when the device lacks memory or an operation, naming the step.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) = 0;
+  virtual std::unique_ptr<Executable> prepare(const graph::Program& program,
+                                              tensor::ParameterBuffer& parameters) = 0;
+
+  // The only conversions between a segment's stored order and the canonical one. `stored` holds
+  // segment.stored floats, `canonical` segment.elements(). Padding is written as zero.
+  virtual void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
+                            std::span<float> canonical) = 0;
+  virtual void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
+                              std::span<float> stored) = 0;
+
+  // Runs the optimizer over the whole buffer, where the weights lie (optim::update is its definition).
+  virtual void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
+                      tensor::ParameterBuffer& parameters) = 0;
+
+  // What decides this backend's bits: library and version, instruction set, threads.
+  virtual std::string fingerprint() const = 0;
+};
+
+}  // namespace coxswain::backend

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint.h"
+
+namespace coxswain::checkpoint {
+
+// Value. A verified checkpoint, and what was passed over to find it.
+struct Loaded {
+  std::filesystem::path path;
+  std::int64_t generation = 0;
+  Contents contents;
+  std::vector<std::string> refused;  // "step-00000200.g1: model.safetensors: checksum ..." newest first
+};
+
+// The greatest (generation, step) whose manifest and checksums verify; nothing for a directory without
+// checkpoints. Throws Error (65) when there are checkpoints but every one is damaged, naming each reason.
+// Never loads a part of one, and never follows links out of the directory.
+std::optional<Loaded> load_latest(const std::filesystem::path& directory);
+
+// One checkpoint folder, e.g. for `eval` and `export`. Throws Error (65) with the file and the reason.
+Contents load(const std::filesystem::path& checkpoint);
+
+}  // namespace coxswain::checkpoint

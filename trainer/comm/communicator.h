@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/comm/reduction.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::comm {
+
+// A peer died or fell silent. The communicator may only be destroyed after it.
+class PeerLost : public Error {
+ public:
+  PeerLost(int rank, double silent_for_seconds, const std::string& doing);
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
+};
+
+// Names a started all-reduce until it is waited for.
+using Ticket = std::int64_t;
+
+// View. A range of the flat buffer to be summed over all ranks: this rank's parts of it, as the plan says, all
+// of one length. The sum goes into parts[0]. `offset` is the range's place in the flat buffer, in floats: it
+// decides who sums what.
+struct Reduction {
+  std::vector<std::span<float>> parts;
+  std::int64_t offset = 0;
+};
+
+// The ranks of one attempt of one job. All ranks make the same calls in the same order. Made for one
+// ReductionPlan (world size 1: the plan still says which local parts are added). Not thread-safe: one thread
+// calls it. Every wait has a deadline and throws PeerLost naming who is missing.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Starts to sum; the parts belong to the communicator until wait(ticket) returns. Runs beside the caller.
+  virtual Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) = 0;
+  virtual void wait(Ticket ticket) = 0;
+
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  virtual void barrier() = 0;
+};
+
+}  // namespace coxswain::comm

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trainer/data/augment.h"
+#include "trainer/data/dataset.h"
+
+namespace coxswain::data {
+
+// Value. One batch to prepare: whose rows, in which epoch, padded to how many rows with the first row's copy.
+struct BatchRequest {
+  std::vector<std::int64_t> sample_ids;
+  std::int64_t epoch = 0;
+  std::int64_t rows = 0;  // >= sample_ids.size(); 0 = sample_ids.size()
+};
+
+// Value. A prepared batch; `sample_ids` and `labels` have images' number of rows.
+struct HostBatch {
+  std::vector<float> images;  // (N, C, H, W)
+  std::vector<std::int32_t> labels;
+  std::vector<std::int64_t> sample_ids;
+  std::int64_t valid = 0;     // rows before padding
+  std::int64_t epoch = 0;
+};
+
+struct LoaderOptions {
+  Preprocessing preprocessing;
+  bool training = true;
+  std::uint64_t seed = 0;
+  int depth = 4;  // batches prepared ahead
+};
+
+// Resource. Prepares batches on a thread of its own, a bounded number ahead, in the order of `next_request`,
+// which is called on that thread until it returns nothing. Buffers are reused: no allocation once warm.
+class DataLoader {
+ public:
+  using NextRequest = std::function<std::optional<BatchRequest>()>;
+
+  DataLoader(const Dataset& dataset, LoaderOptions options, NextRequest next_request);
+  ~DataLoader();
+  DataLoader(const DataLoader&) = delete;
+  DataLoader& operator=(const DataLoader&) = delete;
+
+  // The next batch, or nullptr after the last. Valid until the next call. Rethrows what the thread threw.
+  const HostBatch* next();
+
+  // Time that next() spent waiting so far: the job is input-bound when this is a good part of the run.
+  double seconds_waited() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace coxswain::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "trainer/tensor/shape.h"
+
+namespace coxswain::data {
+
+// Resource. Labelled images with random access; reading is thread-safe.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+  virtual tensor::Shape sample_shape() const = 0;  // (1, C, H, W)
+  virtual std::int64_t classes() const = 0;
+  virtual std::span<const std::uint8_t> pixels(std::int64_t id) const = 0;  // (C, H, W), 0..255
+  virtual std::int32_t label(std::int64_t id) const = 0;                    // 0..classes-1
+};
+
+enum class Part { kTraining, kTest };
+
+// The four formats. Each reads and checks everything at once and throws Error (65) with the file, the record and
+// the offset; nothing is allocated beyond what the file's size allows.
+
+// IDX files named as they were published, plain or .gz (magic 2051 and 2049); Fashion-MNIST is the same.
+std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part part);
+
+// data_batch_{1..5}.bin and test_batch.bin: records of 1 + 3072 bytes.
+std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part);
+
+// Deterministic noise with a class-dependent mean, for benchmarks and tests: no files.
+std::unique_ptr<Dataset> make_synthetic(tensor::Shape sample_shape, std::int64_t classes, std::int64_t size,
+                                        std::uint64_t seed);
+
+}  // namespace coxswain::data

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/tensor/data_type.h"
+#include "trainer/tensor/parameter_layout.h"
+#include "trainer/tensor/shape.h"
+
+namespace coxswain::graph {
+
+using tensor::DataType;
+using tensor::SegmentKind;
+using tensor::Shape;
+
+enum class Op {
+  kInput,
+  kConv2d,
+  kDense,
+  kBatchNorm,
+  kRelu,
+  kTanh,
+  kGelu,
+  kAdd,
+  kMaxPool,
+  kAvgPool,
+  kGlobalAvgPool,
+  kFlatten,
+  kDropout,
+  kSoftmaxCrossEntropy,
+};
+
+enum class Activation { kNone, kRelu, kTanh };
+
+// How a parameter's first values are drawn. Bounds and deviations are resolved by infer_shapes.
+enum class InitKind { kZero, kOne, kNormal, kUniform };
+struct Initializer {
+  InitKind kind = InitKind::kZero;
+  float scale = 0;  // standard deviation of kNormal, bound of kUniform
+  bool operator==(const Initializer&) const = default;
+};
+
+// The rule by which infer_shapes computes a weight's initializer from its fan-in and fan-out.
+// fan_in = C*R*S, fan_out = K*R*S; for Dense fan_in = in, fan_out = out.
+enum class WeightInit {
+  kXavierUniform,       // U(+-sqrt(6 / (fan_in + fan_out))): Glorot; Keras, D2L (avg, magnitude 3)
+  kHeNormalIn,          // N(0, sqrt(2 / fan_in)): MXNet's Xavier(gaussian, in, 2)
+  kHeNormalOut,         // N(0, sqrt(2 / fan_out)): torchvision's convolutions
+  kSingaConv,           // N(0, sqrt(2 / (C*R*S + K)))
+  kSingaDense,          // N(0, sqrt(2 / (in + out)))
+  kTorchDense,          // U(+-1/sqrt(fan_in)), the bias too
+};
+
+// A trainable tensor or a running statistic of one node.
+struct Parameter {
+  std::string name;                // "conv1.weight"
+  SegmentKind kind = SegmentKind::kWeight;
+  std::vector<std::int64_t> dims;  // canonical
+  Initializer init;
+  int node = -1;
+  bool operator==(const Parameter&) const = default;
+};
+
+// Value. One operation and its output. Attributes that an operation doesn't have stay at their defaults.
+struct Node {
+  Op op = Op::kInput;
+  std::string name;                // unique; prefix of its parameters' names
+  std::vector<int> inputs;         // indices of earlier nodes
+  std::int64_t channels = 0;       // Conv2d, Dense: outputs K
+  int kernel = 0;                  // Conv2d, MaxPool, AvgPool: square window
+  int stride = 1;
+  int pad = 0;
+  bool bias = false;               // Conv2d, Dense
+  bool fixed_gamma = false;        // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
+  float epsilon = 1e-5F;           // BatchNorm
+  float rate = 0;                  // Dropout: probability of zero
+  float label_smoothing = 0;       // SoftmaxCrossEntropy
+  WeightInit weight_init = WeightInit::kXavierUniform;
+
+  Activation activation = Activation::kNone;  // set by fuse
+  Shape shape;                                // of the output; set by infer_shapes
+  DataType type = DataType::kFloat32;         // of the output; set by assign_types
+  bool operator==(const Node&) const = default;
+};
+
+// Value. A model: nodes in topological order, the first is the input, the last the loss.
+struct Graph {
+  std::vector<Node> nodes;
+
+  const Node& input() const { return nodes.front(); }
+  const Node& loss() const { return nodes.back(); }
+  // The node whose output the loss reads: (N, classes, 1, 1).
+  const Node& logits() const { return nodes[static_cast<std::size_t>(nodes.back().inputs.front())]; }
+  bool operator==(const Graph&) const = default;
+};
+
+std::string to_text(const Graph& graph);
+
+// Parameters of every node in node order; needs shapes.
+std::vector<Parameter> parameters(const Graph& graph);
+
+// Forward multiply-accumulates of one sample (convolutions and dense layers).
+std::int64_t multiply_accumulates(const Graph& graph);
+
+// A Graph under construction: each call appends a node and returns its index.
+class Builder {
+ public:
+  explicit Builder(Shape input_per_sample);  // n is ignored
+  int input() const { return 0; }
+  int conv(int x, std::string name, std::int64_t channels, int kernel, int stride, int pad, bool bias,
+           WeightInit init);
+  int dense(int x, std::string name, std::int64_t outputs, bool bias, WeightInit init);
+  int batch_norm(int x, std::string name, float epsilon = 1e-5F, bool fixed_gamma = false);
+  int relu(int x);
+  int tanh(int x);
+  int gelu(int x);
+  int add(int a, int b);
+  int max_pool(int x, int kernel, int stride, int pad = 0);
+  int avg_pool(int x, int kernel, int stride, int pad = 0);
+  int global_avg_pool(int x);
+  int flatten(int x);
+  int dropout(int x, std::string name, float rate);
+  Graph finish(int logits, float label_smoothing);  // appends the loss
+
+ private:
+  int append(Node node);
+  Graph graph_;
+};
+
+}  // namespace coxswain::graph
