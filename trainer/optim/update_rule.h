@@ -8,13 +8,14 @@ namespace coxswain::optim {
 
 enum class OptimizerKind { kSgd, kNesterov, kAdam };
 
-// Where the learning rate stands when it changes between steps:
-// PyTorch: v = mu v + g + wd w;       w -= lr v
-// MXNet:   v = mu v - lr (g + wd w);  w += v
+// Where the learning rate stands when it changes between steps, with G = g + wd w:
+//   PyTorch: v = mu v + G;     SGD w -= lr v;  Nesterov w -= lr (G + mu v)
+//   MXNet:   v = mu v - lr G;  SGD w += v;     Nesterov w += mu v - lr G
+// Adam has one form.
 enum class MomentumForm { kPyTorch, kMxnet };
 
-// Which segments weight decay touches: every trainable one (PyTorch, gluon, SINGA), weights alone (NVIDIA's
-// recipe), or weights and gammas (MXNet's symbolic API).
+// Which segments weight decay touches: every trainable one (PyTorch, gluon, SINGA), weights alone
+// (NVIDIA's recipe), or weights and gammas (MXNet's symbolic API).
 enum class DecayScope { kAll, kWeights, kWeightsAndGamma };
 
 // Value. What a step does to the weights, but for what changes from step to step.
@@ -23,8 +24,8 @@ struct UpdateRule {
   MomentumForm form = MomentumForm::kPyTorch;
   DecayScope decay_scope = DecayScope::kAll;
   float weight_decay = 0;
-  float beta2 = 0.999F;      // Adam (Kingma & Ba 2015, algorithm 1)
-  float epsilon = 1e-8F;     // Adam, outside the root
+  float beta2 = 0.999F;             // Adam (Kingma & Ba 2015, algorithm 1)
+  float epsilon = 1e-8F;            // Adam, outside the root
   float statistic_momentum = 0.1F;  // running = (1-m) running + m batch
   bool operator==(const UpdateRule&) const = default;
 };
@@ -32,20 +33,22 @@ struct UpdateRule {
 // Value. What differs between two steps.
 struct UpdateStep {
   float lr = 0;
-  float momentum = 0;               // beta1 for Adam; schedules may cycle it
-  std::int64_t update_count = 1;    // 1 for the first update: Adam's bias correction
-  float statistic_parts = 1;        // parts whose BatchNorm statistics were summed
+  float momentum = 0;             // beta1 for Adam; schedules may cycle it
+  std::int64_t update_count = 1;  // 1 for the first update: Adam's bias correction
+  float statistic_parts = 1;      // parts whose BatchNorm statistics were summed
 };
 
-// Optimizer slots that a rule keeps beside the weights: 0 (no momentum), 1 (velocity), 2 (Adam's moments).
+// Optimizer slots that a rule keeps beside the weights: 0 (no momentum), 1 (velocity), 2 (Adam's
+// moments).
 int num_slots(const UpdateRule& rule, bool has_momentum);
 
 bool decays(DecayScope scope, tensor::SegmentKind kind);
 
-// Applies one step to the segments [first, last): trainable ones by the rule, statistics by their running
-// average, the control segment not at all. Elementwise: any cut of the buffer gives the same bits, and
-// segments hold zero padding that stays zero.
-void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuffer& parameters, int first,
-            int last);
+// Applies one step to the segments [first, last): trainable ones by the rule, statistics by their
+// running average, the control segment not at all. A buffer without slots takes plain SGD steps.
+// Elementwise, without fused multiply-adds: any cut of the buffer and any instruction set give the
+// same bits, and zero padding stays zero.
+void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuffer& parameters,
+            int first, int last);
 
 }  // namespace coxswain::optim
