@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "operator/job/training_job.h"
+
+namespace coxswain::job {
+
+// Reads a TrainingJob from YAML or JSON text (at most 1 MiB, 64 levels deep, UTF-8, one document).
+//
+// Text that is no document throws Error(kBadInput) with the place ("job.yaml:7:3: ..."). What can
+// be read but is wrong (unknown fields with the nearest known one, wrong types, unknown words) is
+// listed in `problems` with path and line; the fields concerned keep their defaults.
+TrainingJob read_job(std::string_view text, const std::string& source_name);
+
+// Reads what the API server sent. Never throws; problems carry no lines.
+TrainingJob read_job(const Json& object);
+
+Json to_json(const TrainingJob& job);
+Json to_json(const Status& status);
+std::string to_text(Time time);  // 2026-01-31T12:00:00Z
+
+}  // namespace coxswain::job

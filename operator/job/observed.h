@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/job/training_job.h"
+
+namespace coxswain::job {
+
+enum class WorkerPhase { kPending, kRunning, kSucceeded, kFailed };
+
+// One pod or process as it was last seen. Its end is the trainer container's, not the pod's.
+struct Worker {
+  WorkerId id;
+  std::string uid;  // of this very pod; a delete names it
+  WorkerPhase phase = WorkerPhase::kPending;
+  bool scheduled = false;
+  bool ready = false;
+  std::optional<int> exit_code;  // once it ended; none for a Failed pod without container statuses
+  std::string reason;            // of its end (OOMKilled, Error, Evicted) or of its waiting
+                                 // (ImagePullBackOff, Unschedulable)
+  std::string message;           // the same, in words
+  std::string disruption;        // reason of the condition DisruptionTarget; empty: none
+  std::string node;
+  std::string termination_message;    // raw, at most 2,048 bytes
+  std::optional<Time> deletion_time;  // deletionTimestamp, which already holds the grace period
+  std::optional<Time> finished_time;  // of the trainer container
+  bool operator==(const Worker&) const = default;
+};
+
+// The API server's words about the last object that it refused (quota, admission, a foreign name).
+struct Rejection {
+  std::string reason;  // NameConflict where a foreign object has our name
+  std::string message;
+  bool operator==(const Rejection&) const = default;
+};
+
+// What the operator was installed with.
+struct Installation {
+  std::string trainer_image = "coxswain/trainer-cpu";
+  bool unrestricted_templates = false;  // accept templates outside Pod Security `restricted`
+  bool parameter_server = false;
+  bool operator==(const Installation&) const = default;
+};
+
+// Everything that `plan` may know besides the job. The clock is data.
+struct Observed {
+  Time now;
+  std::vector<Worker> workers;  // of this job's uid, every attempt, terminating ones too
+  std::optional<Progress> progress;
+  std::optional<CheckpointStatus> checkpoint;
+  std::optional<Rejection> rejection;  // until a create succeeds
+  Installation installation;
+  bool operator==(const Observed&) const = default;
+};
+
+std::string to_text(WorkerPhase phase);
+std::string to_text(const Observed& observed);  // a table, one worker a line
+
+}  // namespace coxswain::job

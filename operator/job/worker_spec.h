@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/job/training_job.h"
+
+namespace coxswain::job {
+
+// Where a worker finds its files. The defaults are those of our pods.
+struct Paths {
+  std::string config = "/etc/coxswain/training.yaml";
+  std::string hostfile = "/etc/coxswain/hostfile";
+  std::string data = "/data";
+  std::string checkpoints = "/checkpoints";
+  bool operator==(const Paths&) const = default;
+};
+
+// What one worker is, whether it becomes a pod or a process.
+struct WorkerSpec {
+  WorkerId id;
+  std::string name;                  // <job>-worker-<i>
+  std::string image;                 // the job's recorded image; empty: the template's own
+  std::vector<std::string> command;  // of PID 1; empty: the container's own
+  std::map<std::string, std::string> environment;
+  bool serves = false;  // ends only when told to: MPI workers >= 1, servers
+  bool mounts_data = false;
+  bool mounts_checkpoints = false;
+  bool operator==(const WorkerSpec&) const = default;
+};
+
+// The worker `id` of the recorded attempt: job.status gives the attempt's size and image.
+WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& paths = {});
+
+// "<job>-worker-<i>.<job>.<namespace>.svc slots=<n>", one line a worker, in rank order.
+std::string hostfile(const TrainingJob& job);
+
+// The `training` part with what the job itself says (checkpoint policy), as the ranks read it.
+// Empty for a job without `training`.
+std::string training_config(const TrainingJob& job);
+
+// Every worker of a gang of `job` in rank order, then the servers.
+std::vector<WorkerId> gang(const TrainingJob& job);
+
+// Name, command, environment and mounts, one a line.
+std::string to_text(const WorkerSpec& spec);
+
+}  // namespace coxswain::job
