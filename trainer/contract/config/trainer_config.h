@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+// Enumerators stand in the order of their names in config_fields.h.
+namespace coxswain::contract {
+
+enum class DataFormat { kMnist, kCifar10, kSynthetic };
+enum class Split { kShuffle, kContiguous, kSplitBatch };
+enum class LastBatch { kKeep, kDiscard, kRollover };
+enum class PadMode { kZero, kSymmetric };
+enum class CropOffsets { kInclusive, kSinga };
+enum class BatchSemantics { kPerWorker, kGlobal };
+enum class GradientReduction { kMean, kMxnetSum };
+enum class OptimizerName { kSgd, kNesterov, kAdam };
+enum class MomentumForm { kPyTorch, kMxnet };
+enum class DecayScope { kAll, kWeights, kWeightsAndGamma };
+enum class ScheduleName { kConstant, kMultistep, kPoly, kCosine, kOneCycle };
+enum class LrScaling { kNone, kLinear, kSqrt };
+enum class Precision { kFp32, kBf16 };
+enum class Convolution { kDirect, kWinograd };
+enum class Reproducible { kSameWorldSize, kAnyWorldSize };
+enum class CommunicationBackend { kAuto, kMpi };
+enum class Device { kAuto, kCpu };
+
+struct PadCrop {
+  std::int64_t pad = 4;
+  PadMode mode = PadMode::kZero;
+  CropOffsets offsets = CropOffsets::kInclusive;
+  bool operator==(const PadCrop&) const = default;
+};
+
+struct Flip {
+  bool operator==(const Flip&) const = default;
+};
+
+// One value a channel, of pixels in 0..1. At most once and last in the list; evaluation too.
+struct Normalise {
+  std::vector<double> mean;
+  std::vector<double> std;
+  bool operator==(const Normalise&) const = default;
+};
+
+using Augmentation = std::variant<PadCrop, Flip, Normalise>;
+
+struct DataConfig {
+  DataFormat format = DataFormat::kMnist;
+  std::string path;       // empty: /data, or the bundled digits for mnist
+  std::string eval_path;  // empty: path
+  Split split = Split::kShuffle;
+  LastBatch last_batch = LastBatch::kKeep;
+  std::int64_t workers = 1;
+  std::vector<Augmentation> augment;
+  std::vector<std::int64_t> shape;  // synthetic: C, H, W; empty: the model's own input
+  std::int64_t classes = 0;         // synthetic; 0: the model's own
+  std::int64_t size = 10000;        // synthetic: training samples
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  OptimizerName name = OptimizerName::kSgd;
+  MomentumForm form = MomentumForm::kPyTorch;
+  double lr = 0.01;     // adam: 0.001
+  double momentum = 0;  // nesterov: 0.9
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-7;
+  double weight_decay = 0;
+  DecayScope decay = DecayScope::kAll;
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+struct LrScheduleConfig {
+  ScheduleName name = ScheduleName::kConstant;
+  double warmup_epochs = 0;
+  LrScaling scaling = LrScaling::kNone;
+  std::vector<double> milestones;  // in epochs
+  double gamma = 0.1;
+  double power = 1;
+  double min_lr = 0;
+  double pct_start = 0.3;
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  bool cycle_momentum = false;
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
+  bool operator==(const LrScheduleConfig&) const = default;
+};
+
+struct CommunicationConfig {
+  CommunicationBackend backend = CommunicationBackend::kAuto;
+  std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
+  bool operator==(const CommunicationConfig&) const = default;
+};
+
+struct EvaluateConfig {
+  std::int64_t every_epochs = 1;  // 0: at the end alone
+  std::int64_t batch_size = 0;    // rows a rank; 0: as in training
+  bool operator==(const EvaluateConfig&) const = default;
+};
+
+struct CheckpointConfig {
+  std::string path;  // empty: the job's volume; without a job no checkpoints are written
+  std::optional<std::int64_t> every_steps;
+  std::int64_t every_seconds = 60;
+  std::int64_t keep = 3;
+  bool resume = true;
+  std::int64_t max_failures = 3;
+  bool operator==(const CheckpointConfig&) const = default;
+};
+
+// Value. Everything that decides how a model is trained. The initialisers are the defaults;
+// config_fields.h names, limits and documents each member.
+struct TrainerConfig {
+  std::string model;
+  DataConfig data;
+  std::optional<std::int64_t> epochs;  // 10 when neither is given
+  std::optional<std::int64_t> steps;
+  std::int64_t batch_size = 64;
+  BatchSemantics batch_semantics = BatchSemantics::kPerWorker;
+  GradientReduction gradient_reduction = GradientReduction::kMean;
+  std::int64_t accumulate = 1;
+  OptimizerConfig optimizer;
+  LrScheduleConfig lr_schedule;
+  Precision precision = Precision::kFp32;
+  Convolution convolution = Convolution::kDirect;
+  double label_smoothing = 0;
+  std::uint64_t seed = 42;
+  Reproducible reproducible = Reproducible::kSameWorldSize;
+  std::int64_t virtual_shards = 8;
+  CommunicationConfig communication;
+  EvaluateConfig evaluate;
+  std::int64_t non_finite_skip = 10;
+  std::int64_t step_deadline_seconds = 300;
+  std::int64_t log_every_steps = 100;
+  Device device = Device::kAuto;
+  std::int64_t threads = 0;  // 0: auto
+  CheckpointConfig checkpoint;
+  bool operator==(const TrainerConfig&) const = default;
+};
+
+}  // namespace coxswain::contract

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::contract {
+
+inline constexpr std::size_t kMaxYamlBytes = std::size_t{1} << 20;
+inline constexpr int kMaxYamlDepth = 64;
+
+// One YAML document from outside, checked before it is used: UTF-8 without NUL, at most
+// kMaxYamlBytes and kMaxYamlDepth levels, no duplicate keys, no tab as indentation, no alias within
+// its own anchor, at most 10,000 nodes once aliases are expanded. Throws Error (65)
+// "file:line:column: what".
+YAML::Node load_yaml(std::string_view text, const std::string& file_name);
+
+// The file's bytes; throws Error (65) when it is missing, unreadable, no regular file or above
+// kMaxYamlBytes.
+std::string read_yaml_file(const std::filesystem::path& file);
+
+}  // namespace coxswain::contract

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+// What the operator and the trainer agree on about a pod (API.md section 4). They never change
+// within v1alpha1.
+namespace coxswain::contract {
+
+inline constexpr std::uint16_t kSshPort = 2222;
+inline constexpr std::uint16_t kRankPort = 9400;    // /metrics, /progress, /healthz of rank 0
+inline constexpr std::uint16_t kServerPort = 9500;  // parameter server
+inline constexpr std::uint16_t kMasterPort = 23456;
+inline constexpr std::uint16_t kOperatorMetricsPort = 8080;
+
+inline constexpr int kUserId = 10001;  // uid, gid and fsGroup
+inline constexpr std::string_view kUserName = "trainer";
+
+inline constexpr std::string_view kTrainerContainer = "trainer";
+inline constexpr std::string_view kHostfilePath = "/etc/coxswain/hostfile";
+inline constexpr std::string_view kConfigPath = "/etc/coxswain/training.yaml";
+inline constexpr std::string_view kKeysDirectory = "/etc/coxswain/keys";
+inline constexpr std::string_view kDataDirectory = "/data";
+inline constexpr std::string_view kCheckpointsDirectory = "/checkpoints";
+inline constexpr std::string_view kBundledMnistDirectory = "/usr/share/coxswain/mnist";
+inline constexpr std::string_view kRunDirectory = "/run/coxswain";  // env, rank-<r>.json
+inline constexpr std::string_view kTerminationMessagePath = "/dev/termination-log";
+
+}  // namespace coxswain::contract

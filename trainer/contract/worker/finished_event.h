@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace coxswain::contract {
+
+// Value. The last line of a run with --log-format json (API.md section 6), of either program.
+struct FinishedEvent {
+  std::string result;  // "Succeeded", "Saved", "Failed"
+  std::optional<double> accuracy;
+  std::optional<double> loss;
+  std::int64_t epochs = 0;
+  std::int64_t steps = 0;
+  double samples_per_second = 0;
+  int restarts = 0;
+  std::string checkpoint;  // empty: none
+  bool operator==(const FinishedEvent&) const = default;
+};
+
+// {"event":"finished","result":"Succeeded",...} without the end of line; what is not known is null.
+std::string to_json(const FinishedEvent& event);
+
+}  // namespace coxswain::contract

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace coxswain::contract {
+
+// Value. status.progress of a job (API.md section 2): best effort, never an input to a decision.
+struct Progress {
+  std::int64_t epoch = 0;
+  std::int64_t epochs = 0;  // 0: bounded by steps alone
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  std::optional<double> loss;
+  std::optional<double> accuracy;  // of the last evaluation; before it, of the training samples
+  double samples_per_second = 0;
+  std::optional<double> seconds_left;
+  int world_size = 1;
+  std::optional<double> scaling_efficiency;  // against one rank, 1 = perfect
+  std::string time;                          // RFC 3339, UTC: "2024-05-01T12:00:00Z"
+  bool operator==(const Progress&) const = default;
+};
+
+// Value. status.checkpoint of a job: the newest complete one.
+struct CheckpointProgress {
+  std::int64_t step = 0;
+  std::string time;  // RFC 3339, UTC
+  std::string path;  // "step-00001200.g7"
+  std::int64_t bytes = 0;
+  bool operator==(const CheckpointProgress&) const = default;
+};
+
+// Value. The body of GET /progress: {"progress": {...}, "checkpoint": {...}}.
+struct ProgressDocument {
+  std::optional<Progress> progress;
+  std::optional<CheckpointProgress> checkpoint;
+  bool operator==(const ProgressDocument&) const = default;
+};
+
+inline constexpr std::size_t kMaxProgressBytes = 4096;
+
+// At most kMaxProgressBytes; numbers that are not finite are left out.
+std::string to_json(const ProgressDocument& document);
+
+// Nothing for text over the limit, that is not JSON, or whose fields have a wrong type. Never
+// throws.
+std::optional<ProgressDocument> parse_progress(std::string_view json);
+
+// "2024-05-01T12:00:00Z"
+std::string to_rfc3339(std::chrono::system_clock::time_point time);
+
+}  // namespace coxswain::contract

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::contract {
+
+enum class Role { kWorker, kServer };
+std::string_view to_text(Role role);  // "worker", "server"
+
+// Value. What the operator tells a pod, and a pod its ranks: the COXSWAIN_* variables, and no other
+// source of truth. to_env and from_env are inverse to each other.
+struct WorkerEnv {
+  std::string job;                    // COXSWAIN_JOB
+  Role role = Role::kWorker;          // COXSWAIN_ROLE
+  int index = 0;                      // COXSWAIN_INDEX, of the pod
+  int attempt = 0;                    // COXSWAIN_ATTEMPT
+  int world_size = 1;                 // COXSWAIN_WORLD_SIZE, workers x slots
+  int slots = 1;                      // COXSWAIN_SLOTS
+  std::filesystem::path config;       // COXSWAIN_CONFIG; empty: none
+  std::filesystem::path checkpoints;  // COXSWAIN_CHECKPOINTS; empty: none (workers >= 1)
+  std::filesystem::path hostfile;     // COXSWAIN_HOSTFILE; empty: none
+  std::vector<std::string> servers;   // COXSWAIN_SERVERS, "host:port,host:port"
+  int startup_seconds = 600;          // COXSWAIN_STARTUP_SECONDS
+  std::filesystem::path run_dir;      // COXSWAIN_RUN_DIR; local runs only, empty in a pod
+  bool operator==(const WorkerEnv&) const = default;
+};
+
+// Empty values are left out.
+std::map<std::string, std::string> to_env(const WorkerEnv& env);
+
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+// Throws Error (65) naming variable and value. COXSWAIN_JOB is required; the others have the
+// defaults above.
+WorkerEnv from_env(const EnvironmentLookup& lookup);
+
+// True when this process was started by a worker of a job (COXSWAIN_JOB is there).
+bool has_worker_env(const EnvironmentLookup& lookup);
+
+// The environment of this process. Nothing else in either program reads it.
+std::optional<std::string> lookup_environment(const std::string& name);
+std::map<std::string, std::string> whole_environment();
+
+}  // namespace coxswain::contract
