@@ -17,8 +17,9 @@ double anneal(double start, double end, double progress) {
   return end + (start - end) / 2 * (std::cos(std::numbers::pi * progress) + 1);
 }
 
-// torch.optim.lr_scheduler.OneCycleLR, anneal_strategy="cos", three_phase=False: the peak is at step
-// pct_start * total - 1, which need not be whole, and the last step has exactly the final rate.
+// torch.optim.lr_scheduler.OneCycleLR, anneal_strategy="cos", three_phase=False: the peak is at
+// step pct_start * total - 1, which need not be whole, and the last step has exactly the final
+// rate.
 LearningRate one_cycle(const Schedule& s, std::int64_t step, std::int64_t total_steps) {
   const double peak_at = static_cast<double>(s.pct_start) * static_cast<double>(total_steps) - 1;
   const auto end = static_cast<double>(total_steps - 1);
@@ -40,9 +41,8 @@ LearningRate one_cycle(const Schedule& s, std::int64_t step, std::int64_t total_
 }
 
 double multistep(const Schedule& s, std::int64_t step, std::int64_t steps_per_epoch) {
-  const auto passed = std::ranges::count_if(s.milestones, [&](double milestone) {
-    return step >= to_steps(milestone, steps_per_epoch);
-  });
+  const auto passed = std::ranges::count_if(
+      s.milestones, [&](double milestone) { return step >= to_steps(milestone, steps_per_epoch); });
   return s.lr * std::pow(static_cast<double>(s.gamma), static_cast<double>(passed));
 }
 

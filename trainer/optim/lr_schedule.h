@@ -7,18 +7,18 @@ namespace coxswain::optim {
 
 enum class ScheduleKind { kConstant, kMultistep, kPoly, kCosine, kOneCycle };
 
-// Value. The learning rate as a function of the step. `lr` is the peak, already scaled for the world
-// size.
+// Value. The learning rate as a function of the step. `lr` is the peak, already scaled for the
+// world size.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   float lr = 0.01F;
   float momentum = 0;
-  float min_lr = 0;                // poly, cosine: the value of the last step
-  double warmup_epochs = 0;        // linear from lr/steps to lr; every kind but one-cycle
+  float min_lr = 0;                     // poly, cosine: the value of the last step
+  double warmup_epochs = 0;             // linear from lr/steps to lr; every kind but one-cycle
   std::vector<double> milestones = {};  // multistep, in epochs
-  float gamma = 0.1F;              // multistep
-  float power = 1;                 // poly
-  float pct_start = 0.3F;          // one-cycle, as PyTorch's OneCycleLR with cosine annealing
+  float gamma = 0.1F;                   // multistep
+  float power = 1;                      // poly
+  float pct_start = 0.3F;               // one-cycle, as PyTorch's OneCycleLR with cosine annealing
   float div_factor = 25;
   float final_div_factor = 1e4F;
   bool cycle_momentum = false;  // one-cycle: max_momentum -> base_momentum -> max_momentum

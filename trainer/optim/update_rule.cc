@@ -43,11 +43,10 @@ Coefficients coefficients_of(const UpdateRule& rule, const UpdateStep& step) {
           .adam_root_bias = static_cast<float>(std::sqrt(bias2))};
 }
 
-// One copy for each vector width, chosen when the program starts. Each loop is a separate statement
-// so that the compiler vectorises it; `slot1` is used by Adam alone.
-__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void run(
-    Loop loop, const Coefficients& c, std::int64_t count, float* __restrict w,
-    const float* __restrict g, float* __restrict slot0, float* __restrict slot1) {
+// Each rule is a loop of its own so that the compiler vectorises it; `slot1` is used by Adam alone.
+[[gnu::always_inline]] inline void run_loop(Loop loop, const Coefficients& c, std::int64_t count,
+                                            float* __restrict w, const float* __restrict g,
+                                            float* __restrict slot0, float* __restrict slot1) {
   const float lr = c.lr;
   const float mu = c.momentum;
   const float decay = c.decay;
@@ -92,6 +91,33 @@ __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) vo
   }
 }
 
+using Runner = void (*)(Loop loop, const Coefficients& c, std::int64_t count, float* w,
+                        const float* g, float* slot0, float* slot1);
+
+[[gnu::target("arch=x86-64-v4")]] void run_avx512(Loop loop, const Coefficients& c,
+                                                  std::int64_t count, float* w, const float* g,
+                                                  float* slot0, float* slot1) {
+  run_loop(loop, c, count, w, g, slot0, slot1);
+}
+
+[[gnu::target("arch=x86-64-v3")]] void run_avx2(Loop loop, const Coefficients& c,
+                                                std::int64_t count, float* w, const float* g,
+                                                float* slot0, float* slot1) {
+  run_loop(loop, c, count, w, g, slot0, slot1);
+}
+
+void run_baseline(Loop loop, const Coefficients& c, std::int64_t count, float* w, const float* g,
+                  float* slot0, float* slot1) {
+  run_loop(loop, c, count, w, g, slot0, slot1);
+}
+
+// By hand, because programs with target_clones crash under ThreadSanitizer before main.
+Runner widest_runner() {
+  if (__builtin_cpu_supports("x86-64-v4")) return run_avx512;
+  if (__builtin_cpu_supports("x86-64-v3")) return run_avx2;
+  return run_baseline;
+}
+
 void average(float momentum, float parts, std::span<float> running, std::span<const float> sums) {
   for (std::size_t i = 0; i < running.size(); ++i) {
     running[i] = (1 - momentum) * running[i] + momentum * (sums[i] / parts);
@@ -115,6 +141,7 @@ void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuf
             int first, int last) {
   const int slots = parameters.num_slots();
   const Loop loop = loop_of(rule, slots);
+  const Runner run = widest_runner();
   Coefficients coefficients = coefficients_of(rule, step);
   for (int i = first; i < last; ++i) {
     const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];

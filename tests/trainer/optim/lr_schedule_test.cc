@@ -73,8 +73,7 @@ TEST(OneCycle, keeps_the_momentum_unless_told_to_cycle_and_ignores_warmup) {
 TEST(OneCycle, stays_finite_for_the_shortest_trainings) {
   for (const std::int64_t total : {1, 2, 3, 4}) {
     for (std::int64_t step = 0; step < total; ++step) {
-      const float lr =
-          learning_rate({.kind = ScheduleKind::kOneCycle, .lr = 1}, step, total, 1).lr;
+      const float lr = learning_rate({.kind = ScheduleKind::kOneCycle, .lr = 1}, step, total, 1).lr;
       EXPECT_GE(lr, 0) << step << " of " << total;
       EXPECT_LE(lr, 1) << step << " of " << total;
     }
@@ -105,9 +104,8 @@ TEST(Multistep, counts_milestones_from_the_start_not_from_the_end_of_warmup) {
 }
 
 TEST(Cosine, falls_from_the_peak_to_the_least_rate_at_the_last_step) {
-  expect_curve(
-      {.kind = ScheduleKind::kCosine, .lr = 1}, 5,
-      {{1, 0}, {0.853553391, 0}, {0.5, 0}, {0.146446609, 0}, {0, 0}});
+  expect_curve({.kind = ScheduleKind::kCosine, .lr = 1}, 5,
+               {{1, 0}, {0.853553391, 0}, {0.5, 0}, {0.146446609, 0}, {0, 0}});
 }
 
 TEST(Cosine, follows_a_warmup) {
@@ -131,23 +129,19 @@ TEST(Poly, is_linear_at_power_one) {
 }
 
 TEST(Poly, follows_a_warmup_at_power_two) {
-  expect_curve({.kind = ScheduleKind::kPoly,
-                .lr = 0.4F,
-                .min_lr = 0.01F,
-                .warmup_epochs = 1,
-                .power = 2},
-               3,
-               {{0.133333333, 0},
-                {0.266666667, 0},
-                {0.4, 0},
-                {0.4, 0},
-                {0.296530612, 0},
-                {0.208979592, 0},
-                {0.137346939, 0},
-                {0.0816326531, 0},
-                {0.0418367347, 0},
-                {0.0179591837, 0},
-                {0.01, 0}});
+  expect_curve(
+      {.kind = ScheduleKind::kPoly, .lr = 0.4F, .min_lr = 0.01F, .warmup_epochs = 1, .power = 2}, 3,
+      {{0.133333333, 0},
+       {0.266666667, 0},
+       {0.4, 0},
+       {0.4, 0},
+       {0.296530612, 0},
+       {0.208979592, 0},
+       {0.137346939, 0},
+       {0.0816326531, 0},
+       {0.0418367347, 0},
+       {0.0179591837, 0},
+       {0.01, 0}});
 }
 
 TEST(Schedules, hold_the_last_value_past_the_end) {

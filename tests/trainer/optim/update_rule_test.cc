@@ -161,9 +161,9 @@ TEST(Update, segment_ranges_give_the_same_bits_as_one_pass_and_touch_nothing_els
       update(c.rule, step, whole, 0, count);
       for (int i = count - 1; i >= 0; --i) update(c.rule, step, pieces, i, i + 1);
     }
-    ASSERT_EQ(std::memcmp(whole.weights().data(), pieces.weights().data(),
-                          whole.weights().size_bytes()),
-              0)
+    ASSERT_EQ(
+        std::memcmp(whole.weights().data(), pieces.weights().data(), whole.weights().size_bytes()),
+        0)
         << c.name;
     const auto& first = pieces.layout().segments[1];
     const std::vector<float> before(pieces.weights().begin(), pieces.weights().end());
@@ -247,8 +247,8 @@ TEST(Update, adam_follows_the_paper) {
   const double after[3] = {0.9, 0.8733663, 0.80755514};
   for (int t = 0; t < 3; ++t) {
     buffer.gradients()[0] = gradients[t];
-    update({.kind = OptimizerKind::kAdam},
-           {.lr = 0.1F, .momentum = 0.9F, .update_count = t + 1}, buffer, 0, 1);
+    update({.kind = OptimizerKind::kAdam}, {.lr = 0.1F, .momentum = 0.9F, .update_count = t + 1},
+           buffer, 0, 1);
     EXPECT_NEAR(buffer.weights()[0], after[t], 2e-6) << "step " << t;
   }
 }
@@ -269,12 +269,10 @@ TEST(Rule, decay_scopes_choose_segments_by_kind) {
     SegmentKind kind;
     bool all, weights, weights_and_gamma;
   };
-  const std::vector<Row> rows = {{SegmentKind::kWeight, true, true, true},
-                                 {SegmentKind::kBias, true, false, false},
-                                 {SegmentKind::kGamma, true, false, true},
-                                 {SegmentKind::kBeta, true, false, false},
-                                 {SegmentKind::kStatistic, false, false, false},
-                                 {SegmentKind::kControl, false, false, false}};
+  const std::vector<Row> rows = {
+      {SegmentKind::kWeight, true, true, true},       {SegmentKind::kBias, true, false, false},
+      {SegmentKind::kGamma, true, false, true},       {SegmentKind::kBeta, true, false, false},
+      {SegmentKind::kStatistic, false, false, false}, {SegmentKind::kControl, false, false, false}};
   for (const Row& row : rows) {
     EXPECT_EQ(decays(DecayScope::kAll, row.kind), row.all);
     EXPECT_EQ(decays(DecayScope::kWeights, row.kind), row.weights);
