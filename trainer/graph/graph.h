@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/tensor/data_type.h"
@@ -24,7 +25,7 @@ enum class Op {
   kGelu,
   kAdd,
   kMaxPool,
-  kAvgPool,
+  kAvgPool,  // the mean over the cells of the window that lie inside: padding is not counted
   kGlobalAvgPool,
   kFlatten,
   kDropout,
@@ -95,9 +96,15 @@ struct Graph {
   bool operator==(const Graph&) const = default;
 };
 
+std::string_view name_of(Op op);           // "conv2d"
+std::string_view name_of(Activation activation);
 std::string to_text(const Graph& graph);
 
-// Parameters of every node in node order; needs shapes.
+// How many inputs of later nodes each node's output is.
+std::vector<int> reader_counts(const Graph& graph);
+
+// Parameters of one node, or of every node in node order; needs shapes.
+std::vector<Parameter> parameters(const Graph& graph, int node);
 std::vector<Parameter> parameters(const Graph& graph);
 
 // Forward multiply-accumulates of one sample (convolutions and dense layers).

@@ -21,12 +21,18 @@ enum class StepKind {
   kLossGradient,     // logits -> d(logits) = (softmax - target) / global_count
   kJoinGradients,    // contributions of all readers [, output] -> their sum, times the activation's derivative
                      // computed from the output
-  kBackwardWeights,  // Conv2d, Dense: [input,] d(output) -> parameter gradients
+  kBackwardWeights,  // Conv2d, Dense, and a BatchNorm whose input needs no gradient:
+                     // input, [output,] d(output) -> parameter gradients
   kBackwardData,     // d(output) -> this node's contribution to d(input). BatchNorm: parameter gradients as
                      // well, and its own activation's derivative
 };
 
 // Value. One thing to do. `reads` and `writes` name edges; parameters are the node's own.
+//
+// Backward steps read, in this order, the node's input, its output and d(output), and of the first two
+// only what their rule needs: the input for Conv2d and Dense (weights), BatchNorm, MaxPool and Gelu, the
+// output for Relu, Tanh and a BatchNorm with an activation. The loss's forward step writes no edge: its
+// results are sums.
 struct Step {
   StepKind kind = StepKind::kForward;
   int node = 0;
@@ -56,6 +62,10 @@ struct Program {
   std::vector<int> gradient_edges;  // a node -> the edge of d(output); -1 where there is none
   bool operator==(const Program&) const = default;
 };
+
+// The activation whose derivative a kJoinGradients step takes, from the output it reads last; kNone where it
+// only sums.
+Activation joined_activation(const Program& program, const Step& step);
 
 std::string to_text(const Program& program);
 

@@ -1,0 +1,81 @@
+#include "trainer/graph/models/models.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "trainer/contract/error.h"
+#include "trainer/graph/passes.h"
+
+namespace coxswain::graph {
+namespace {
+
+struct Row {
+  const char* model;
+  Shape input;
+  std::int64_t classes;
+  std::int64_t parameters;
+  std::optional<int> tensors;
+  std::optional<std::int64_t> running_values;
+  std::string_view mmac = "";  // millions of multiply-accumulates, with the digits of the source's table
+};
+
+const Shape kDigits{1, 1, 28, 28};
+const Shape kSmall{1, 3, 28, 28};
+const Shape kCifar{1, 3, 32, 32};
+const Shape kImageNet{1, 3, 224, 224};
+
+const Row kRows[] = {
+    {"mlp", kDigits, 10, 109386, 6, 0, "0.11"},
+    {"lenet", kDigits, 10, 431080, 8, 0, "2.29"},
+    {"singa-cnn", kDigits, 10, 431080, 8, 0, "2.29"},
+    {"keras-cnn", kDigits, 10, 1199882, 8, 0, "11.99"},
+    {"d2l-resnet18", kCifar, 10, 11176970, 76, 7808, "555.4"},
+    {"cifar-resnet8", kSmall, 10, 78109, 27, {}, "9.77"},
+    {"cifar-resnet20", kSmall, 10, 272541, {}, {}, "31.45"},
+    {"cifar-resnet50", kSmall, 10, 758621, 153, {}, "85.6"},
+    {"cifar-resnet56", kSmall, 10, 855837, {}, {}},
+    {"cifar-resnet110", kSmall, 10, 1730781, 333, {}, "194"},
+    {"cifar-resnet164", kSmall, 10, 1703261, {}, {}},
+    {"resnet18", kImageNet, 1000, 11689512, 62, 9600, "1814"},
+    {"resnet34", kImageNet, 1000, 21797672, {}, {}},
+    {"resnet50", kImageNet, 1000, 25557032, 161, 53120, "4089"},
+};
+
+std::int64_t elements(const Parameter& p) {
+  std::int64_t count = 1;
+  for (const std::int64_t dim : p.dims) count *= dim;
+  return count;
+}
+
+TEST(Models, have_the_published_sizes) {
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.model);
+    const Graph graph = infer_shapes(build_model(row.model, row.input, row.classes, 0), 1);
+    std::int64_t trainable = 0;
+    std::int64_t running = 0;
+    int tensors = 0;
+    for (const Parameter& p : parameters(graph)) {
+      if (!tensor::is_trainable(p.kind)) {
+        running += elements(p);
+        continue;
+      }
+      trainable += elements(p);
+      ++tensors;
+    }
+    EXPECT_EQ(trainable, row.parameters);
+    EXPECT_EQ(tensors, row.tensors.value_or(tensors));
+    EXPECT_EQ(running, row.running_values.value_or(running));
+    if (row.mmac.empty()) continue;
+    const auto point = row.mmac.find('.');
+    const std::size_t digits = point == row.mmac.npos ? 0 : row.mmac.size() - point - 1;
+    EXPECT_EQ(fmt::format("{:.{}f}", static_cast<double>(multiply_accumulates(graph)) / 1e6, digits), row.mmac);
+  }
+}
+
+}  // namespace
+}  // namespace coxswain::graph
