@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,21 +17,26 @@ class PeerLost : public Error {
  public:
   PeerLost(int rank, double silent_for_seconds, const std::string& doing);
   int rank() const { return rank_; }
+  double silent_for_seconds() const { return silent_for_seconds_; }
 
  private:
   int rank_;
+  double silent_for_seconds_;
 };
 
 // Names a started all-reduce until it is waited for.
 using Ticket = std::int64_t;
 
 // View. A range of the flat buffer to be summed over all ranks: this rank's parts of it, as the plan says, all
-// of one length. The sum goes into parts[0]. `offset` is the range's place in the flat buffer, in floats: it
+// of one length. The sum goes into parts[0], the others are scratch. `offset` is the range's place in the flat buffer, in floats: it
 // decides who sums what.
 struct Reduction {
   std::vector<std::span<float>> parts;
   std::int64_t offset = 0;
 };
+
+// Throws Error(kInternal) when the reduction does not fit the plan, or the plan the world.
+void check_reduction(const ReductionPlan& plan, const Reduction& reduction, int rank, int size);
 
 // The ranks of one attempt of one job. All ranks make the same calls in the same order. Made for one
 // ReductionPlan (world size 1: the plan still says which local parts are added). Not thread-safe: one thread
@@ -47,6 +53,14 @@ class Communicator {
 
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual void barrier() = 0;
+
+  // The orderly end, on all ranks: waits for them (with PeerLost as everywhere) and says goodbye. Only
+  // the destructor may follow. Destroyed without it, the communicator drops its peers without a word,
+  // as after PeerLost: the process then leaves with _exit, since MPI can't be closed by one rank.
+  virtual void finish() = 0;
 };
+
+// World size 1: adds the local parts as the plan says, at once.
+std::unique_ptr<Communicator> make_solo_communicator();
 
 }  // namespace coxswain::comm

@@ -1,0 +1,37 @@
+#include "trainer/comm/communicator.h"
+
+#include <fmt/format.h>
+
+namespace coxswain::comm {
+
+PeerLost::PeerLost(int rank, double silent_for_seconds, const std::string& doing)
+    : Error(ExitCode::kPeerLost,
+            fmt::format("[comm] rank {} has been silent for {:.1f} s, {}: its process died or is "
+                        "stopped, or its node is unreachable",
+                        rank, silent_for_seconds, doing)),
+      rank_(rank),
+      silent_for_seconds_(silent_for_seconds) {}
+
+void check_reduction(const ReductionPlan& plan, const Reduction& reduction, int rank, int size) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ExitCode::kInternal, fmt::format("[comm] all-reduce refused on rank {} of {}: {}",
+                                                 rank, size, what));
+  };
+  if (static_cast<int>(plan.parts_of_rank.size()) != size) {
+    refuse(fmt::format("its plan is for {} ranks", plan.parts_of_rank.size()));
+  }
+  if (static_cast<int>(plan.adds.size()) != plan.total_parts() - 1) {
+    refuse(fmt::format("its plan has {} additions for {} parts", plan.adds.size(),
+                       plan.total_parts()));
+  }
+  const int expected = plan.parts_of_rank[static_cast<std::size_t>(rank)];
+  if (expected < 1 || static_cast<int>(reduction.parts.size()) != expected) {
+    refuse(fmt::format("{} parts given, its plan has {}", reduction.parts.size(), expected));
+  }
+  for (const auto& part : reduction.parts) {
+    if (part.size() != reduction.parts[0].size()) refuse("its parts differ in length");
+  }
+  if (reduction.offset < 0) refuse(fmt::format("its offset is {}", reduction.offset));
+}
+
+}  // namespace coxswain::comm

@@ -1,0 +1,117 @@
+#include "trainer/comm/reduction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::comm {
+
+namespace {
+
+void check_shards(int num_shards, int world_size) {
+  if (num_shards >= 1 && std::has_single_bit(static_cast<unsigned>(num_shards)) &&
+      world_size >= 1 && world_size <= num_shards) {
+    return;
+  }
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[comm] {} ranks can't share {} shards: the number of shards must be a "
+                          "power of two and at least the number of ranks",
+                          world_size, num_shards));
+}
+
+// Adds up the parts that cover the subtree over `range`, left before right. Returns the part that
+// holds the sum. `next` is the part that starts where the range starts; it moves past the range.
+int add_subtree(const std::vector<ShardRange>& parts, ShardRange range, std::size_t& next,
+                std::vector<ReductionPlan::Add>& adds) {
+  if (parts[next] == range) return static_cast<int>(next++);
+  const int middle = (range.first + range.last) / 2;
+  const int left = add_subtree(parts, {range.first, middle}, next, adds);
+  const int right = add_subtree(parts, {middle, range.last}, next, adds);
+  adds.push_back({left, right});
+  return left;
+}
+
+}  // namespace
+
+int ReductionPlan::total_parts() const { return first_part(static_cast<int>(parts_of_rank.size())); }
+
+int ReductionPlan::first_part(int rank) const {
+  return std::accumulate(parts_of_rank.begin(), parts_of_rank.begin() + rank, 0);
+}
+
+ReductionPlan in_rank_order(int world_size) {
+  ReductionPlan plan;
+  plan.parts_of_rank.assign(static_cast<std::size_t>(world_size), 1);
+  for (int rank = 1; rank < world_size; ++rank) plan.adds.push_back({0, rank});
+  return plan;
+}
+
+ReductionPlan halving_tree(int num_shards, int world_size) {
+  check_shards(num_shards, world_size);
+  ReductionPlan plan;
+  std::vector<ShardRange> all_parts;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const auto parts = parts_of(num_shards, world_size, rank);
+    plan.parts_of_rank.push_back(static_cast<int>(parts.size()));
+    all_parts.insert(all_parts.end(), parts.begin(), parts.end());
+  }
+  std::size_t next = 0;
+  add_subtree(all_parts, {0, num_shards}, next, plan.adds);
+  return plan;
+}
+
+std::vector<ShardRange> parts_of(int num_shards, int world_size, int rank) {
+  check_shards(num_shards, world_size);
+  const int last = (rank + 1) * num_shards / world_size;
+  std::vector<ShardRange> parts;
+  for (int first = rank * num_shards / world_size; first < last;) {
+    int length = 1;
+    while (first % (2 * length) == 0 && first + 2 * length <= last) length *= 2;
+    parts.push_back({first, first + length});
+    first += length;
+  }
+  return parts;
+}
+
+std::vector<ShardStep> shard_schedule(int num_shards, int world_size, int rank) {
+  check_shards(num_shards, world_size);
+  std::vector<ShardStep> schedule;
+  std::vector<ShardRange> sums;  // buffer i holds sums[i]
+  // Two neighbours of one length are halves of one subtree if the left one starts at its start.
+  const auto halves = [](ShardRange left, ShardRange right) {
+    const int length = right.last - right.first;
+    return left.last - left.first == length && left.first % (2 * length) == 0;
+  };
+  const int last = (rank + 1) * num_shards / world_size;
+  for (int shard = rank * num_shards / world_size; shard < last; ++shard) {
+    const ShardRange own = {shard, shard + 1};
+    ShardStep step;
+    step.add = !sums.empty() && halves(sums.back(), own);
+    if (step.add) {
+      sums.back().last = own.last;
+    } else {
+      sums.push_back(own);
+    }
+    step.buffer = static_cast<int>(sums.size()) - 1;
+    while (sums.size() >= 2 && halves(sums[sums.size() - 2], sums.back())) {
+      const int from = static_cast<int>(sums.size()) - 1;
+      step.then.push_back({from - 1, from});
+      sums[sums.size() - 2].last = sums.back().last;
+      sums.pop_back();
+    }
+    schedule.push_back(step);
+  }
+  return schedule;
+}
+
+int num_buffers(const std::vector<ShardStep>& schedule) {
+  int count = 0;
+  for (const ShardStep& step : schedule) count = std::max(count, step.buffer + 1);
+  return count;
+}
+
+}  // namespace coxswain::comm
