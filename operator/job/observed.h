@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "operator/job/training_job.h"
+#include "trainer/contract/worker/termination_message.h"
 
 namespace coxswain::job {
 
@@ -23,7 +24,7 @@ struct Worker {
   std::string message;           // the same, in words
   std::string disruption;        // reason of the condition DisruptionTarget; empty: none
   std::string node;
-  std::string termination_message;    // raw, at most 2,048 bytes
+  std::optional<contract::TerminationMessage> termination_message;  // ours, if it is one
   std::optional<Time> deletion_time;  // deletionTimestamp, which already holds the grace period
   std::optional<Time> finished_time;  // of the trainer container
   bool operator==(const Worker&) const = default;

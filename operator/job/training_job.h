@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/contract/worker/progress.h"
+
 // A TrainingJob is a value: what the user asked for (spec) and what was decided and seen (status).
 // Field names and meanings are those of the outward contract; defaults are filled in when it is
 // read.
@@ -178,28 +180,8 @@ struct ReplicaStatus {
   bool operator==(const ReplicaStatus&) const = default;
 };
 
-struct Progress {
-  int epoch = 0;
-  int epochs = 0;
-  std::int64_t step = 0;
-  std::int64_t steps = 0;
-  double loss = 0;
-  std::optional<double> accuracy;
-  double samples_per_second = 0;
-  std::optional<double> seconds_left;
-  int world_size = 0;
-  std::optional<double> scaling_efficiency;
-  Time time;
-  bool operator==(const Progress&) const = default;
-};
-
-struct CheckpointStatus {
-  std::int64_t step = 0;
-  Time time;
-  std::string path;
-  std::int64_t bytes = 0;
-  bool operator==(const CheckpointStatus&) const = default;
-};
+using Progress = contract::Progress;
+using CheckpointStatus = contract::CheckpointProgress;
 
 struct Status {
   Phase phase = Phase::kNone;

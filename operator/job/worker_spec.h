@@ -14,6 +14,8 @@ struct Paths {
   std::string hostfile = "/etc/coxswain/hostfile";
   std::string data = "/data";
   std::string checkpoints = "/checkpoints";
+  std::string bundled_mnist = "/usr/share/coxswain/mnist";  // for jobs without a data volume
+  std::string run_dir;                                      // local runs only
   bool operator==(const Paths&) const = default;
 };
 
@@ -36,9 +38,9 @@ WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& 
 // "<job>-worker-<i>.<job>.<namespace>.svc slots=<n>", one line a worker, in rank order.
 std::string hostfile(const TrainingJob& job);
 
-// The `training` part with what the job itself says (checkpoint policy), as the ranks read it.
-// Empty for a job without `training`.
-std::string training_config(const TrainingJob& job);
+// The `training` part with what the job itself says (checkpoint policy, where data and checkpoints
+// lie), as the ranks read it. Empty for a job without `training` and for an invalid one.
+std::string training_config(const TrainingJob& job, const Paths& paths = {});
 
 // Every worker of a gang of `job` in rank order, then the servers.
 std::vector<WorkerId> gang(const TrainingJob& job);
