@@ -12,7 +12,8 @@
 
 namespace coxswain::data {
 
-// Value. One batch to prepare: whose rows, in which epoch, padded to how many rows with the first row's copy.
+// Value. One batch to prepare: whose rows, in which epoch, padded to how many rows with the first
+// row's copy (with sample 0 when there is no row).
 struct BatchRequest {
   std::vector<std::int64_t> sample_ids;
   std::int64_t epoch = 0;
@@ -24,7 +25,7 @@ struct HostBatch {
   std::vector<float> images;  // (N, C, H, W)
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> sample_ids;
-  std::int64_t valid = 0;     // rows before padding
+  std::int64_t valid = 0;  // rows before padding
   std::int64_t epoch = 0;
 };
 
@@ -35,8 +36,10 @@ struct LoaderOptions {
   int depth = 4;  // batches prepared ahead
 };
 
-// Resource. Prepares batches on a thread of its own, a bounded number ahead, in the order of `next_request`,
-// which is called on that thread until it returns nothing. Buffers are reused: no allocation once warm.
+// Resource. Prepares batches on a thread of its own, a bounded number ahead, in the order of
+// `next_request`, which is called on that thread until it returns nothing. Buffers are reused: no
+// allocation once warm. The dataset must outlive it; the preprocessing must suit its samples
+// (augment.h, check).
 class DataLoader {
  public:
   using NextRequest = std::function<std::optional<BatchRequest>()>;
@@ -46,10 +49,12 @@ class DataLoader {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  // The next batch, or nullptr after the last. Valid until the next call. Rethrows what the thread threw.
+  // The next batch, or nullptr after the last. Valid until the next call. Rethrows what the thread
+  // threw, after the batches that were ready before. From one thread at a time.
   const HostBatch* next();
 
-  // Time that next() spent waiting so far: the job is input-bound when this is a good part of the run.
+  // Time that next() spent waiting so far: the job is input-bound when this is a good part of the
+  // run.
   double seconds_waited() const;
 
  private:

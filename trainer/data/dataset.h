@@ -22,17 +22,18 @@ class Dataset {
 
 enum class Part { kTraining, kTest };
 
-// The four formats. Each reads and checks everything at once and throws Error (65) with the file, the record and
-// the offset; nothing is allocated beyond what the file's size allows.
+// The four formats. Each reads and checks everything at once and throws Error (65) with the file,
+// the record and the offset; nothing is allocated beyond what the file's size allows.
 
-// IDX files named as they were published, plain or .gz (magic 2051 and 2049); Fashion-MNIST is the same.
+// IDX files named as they were published, plain or .gz (magic 2051 and 2049); Fashion-MNIST is the
+// same.
 std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part part);
 
 // data_batch_{1..5}.bin and test_batch.bin: records of 1 + 3072 bytes.
 std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part);
 
 // Deterministic noise with a class-dependent mean, for benchmarks and tests: no files.
-std::unique_ptr<Dataset> make_synthetic(tensor::Shape sample_shape, std::int64_t classes, std::int64_t size,
-                                        std::uint64_t seed);
+std::unique_ptr<Dataset> make_synthetic(tensor::Shape sample_shape, std::int64_t classes,
+                                        std::int64_t size, std::uint64_t seed);
 
 }  // namespace coxswain::data

@@ -6,12 +6,14 @@
 
 namespace coxswain::data {
 
-// shuffle: step s is rows [sB, (s+1)B) of the epoch's permutation, rank r its r-th contiguous cut; independent
-// of the world size. contiguous: rank r owns the r-th part of the data, n/N rows each, tail dropped (SINGA).
-// split-batch: as contiguous, shuffled inside the part each epoch (D2L's SplitBatchSampler).
+// shuffle: step s is rows [sB, (s+1)B) of the epoch's permutation, rank r its r-th contiguous cut;
+// independent of the world size. contiguous: rank r owns the r-th part of the data, n/N rows each,
+// tail dropped, in the files' order (SINGA's partition). split-batch: as contiguous, shuffled
+// inside the part each epoch (D2L's SplitBatchSampler).
 enum class Split { kShuffle, kContiguous, kSplitBatch };
 
-// What happens to rows that do not fill a batch: a short last step, none, or the start of the next epoch.
+// What happens to rows that do not fill a batch: a short last step, none, or the start of the next
+// epoch.
 enum class LastBatch { kKeep, kDiscard, kRollover };
 
 // Value. All that decides which sample is used when. Pure: no I/O, no state.
@@ -24,29 +26,45 @@ struct SamplerOptions {
   std::uint64_t seed = 0;
 };
 
-// Value. The order of one epoch, made once and read by step.
+// Value. The order of one epoch, made once and read by step. Epochs count from 0, which has nothing
+// rolled over.
+//
+// A step takes B rows over all ranks. With contiguous and split-batch rank r has taken (sB + r)/N
+// rows of its part after s steps: exactly sB/N where N divides B, else parts stay within one row of
+// each other, and a rank's rows may differ by one from step to step. An epoch may have no step:
+// rollover of fewer rows than a batch.
+//
+// Throws Error (65) when no step could ever be made: no rows, fewer rows than ranks that own a part
+// each, or fewer rows than one batch with discard.
 class EpochOrder {
  public:
   EpochOrder(const SamplerOptions& options, std::int64_t epoch);
 
-  std::int64_t steps() const;
+  std::int64_t steps() const { return steps_; }
   // Rows of this step on all ranks: what gradients are divided by.
   std::int64_t global_count(std::int64_t step) const;
-  // Sample ids of one rank in this step; may be empty in a short last step.
+  // Sample ids of one rank in this step; may be empty in a short last step or when B < N.
   std::span<const std::int64_t> rank_rows(std::int64_t step, int rank) const;
   // Ids of virtual shard `shard` of `num_shards`: rows [iB/V, (i+1)B/V) of the step (shuffle only).
   std::span<const std::int64_t> shard_rows(std::int64_t step, int shard, int num_shards) const;
 
  private:
+  std::span<const std::int64_t> part_rows(std::int64_t step, int part) const;
+
   SamplerOptions options_;
-  std::vector<std::int64_t> ids_;  // shuffle: the permutation; otherwise one part a rank, one after another
-  std::int64_t part_rows_ = 0;     // contiguous, split-batch: rows of each rank in this epoch
+  int num_parts_ = 1;  // shuffle: 1; otherwise the world size
+  std::int64_t steps_ = 0;
+  std::int64_t first_step_ = 0;    // rollover: counted from epoch 0; otherwise 0
+  std::int64_t first_row_ = 0;     // of a part, counted as first_step_ is: where ids_ begins
+  std::int64_t rows_ = 0;          // of each part in ids_, rolled over ones first
+  std::vector<std::int64_t> ids_;  // one part after another
 };
 
 // Row range [first, last) of part `index` of `parts` over `count` rows: [index*count/parts, ...).
 struct RowRange {
   std::int64_t first = 0;
   std::int64_t last = 0;
+  bool operator==(const RowRange&) const = default;
 };
 RowRange cut(std::int64_t count, int index, int parts);
 

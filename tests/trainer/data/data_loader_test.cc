@@ -1,0 +1,230 @@
+#include "trainer/data/data_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <set>
+#include <thread>
+
+#include "tests/trainer/data/data_files.h"
+#include "trainer/data/sampler.h"
+
+namespace coxswain::data {
+namespace {
+
+using coxswain::test::error_of;
+using ::testing::ElementsAre;
+
+std::unique_ptr<Dataset> digits() { return make_synthetic({1, 1, 8, 8}, 10, 1000, 3); }
+
+// The requests of a list, one after another.
+DataLoader::NextRequest from(std::vector<BatchRequest> requests) {
+  return
+      [list = std::move(requests), next = std::size_t{0}]() mutable -> std::optional<BatchRequest> {
+        if (next == list.size()) return std::nullopt;
+        return list[next++];
+      };
+}
+
+// Batches of `rows` consecutive samples for ever.
+DataLoader::NextRequest endless(std::atomic<int>& asked, std::int64_t rows = 4) {
+  return [&asked, rows]() -> std::optional<BatchRequest> {
+    const std::int64_t first = asked++ * rows % 900;
+    BatchRequest request;
+    for (std::int64_t i = 0; i < rows; ++i) request.sample_ids.push_back(first + i);
+    return request;
+  };
+}
+
+std::vector<float> image(const Dataset& dataset, const LoaderOptions& options, std::int64_t id,
+                         std::int64_t epoch) {
+  std::vector<float> out(dataset.pixels(id).size());
+  preprocess(options.preprocessing, options.training, {options.seed, id, epoch},
+             dataset.sample_shape(), dataset.pixels(id), out);
+  return out;
+}
+
+TEST(DataLoader, prepares_batches_in_order_and_ends) {
+  const auto dataset = digits();
+  const LoaderOptions options{{{PadCrop{}, Flip{}}, {0.5F}, {0.25F}}, true, 42, 2};
+  DataLoader loader(*dataset, options, from({{{5, 900, 7}, 3, 0}, {{1}, 3, 0}, {{}, 4, 0}}));
+
+  const HostBatch* batch = loader.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_THAT(batch->sample_ids, ElementsAre(5, 900, 7));
+  EXPECT_THAT(batch->labels,
+              ElementsAre(dataset->label(5), dataset->label(900), dataset->label(7)));
+  EXPECT_EQ(batch->valid, 3);
+  EXPECT_EQ(batch->epoch, 3);
+  std::vector<float> expected;
+  for (const std::int64_t id : {5, 900, 7}) {
+    const auto one = image(*dataset, options, id, 3);
+    expected.insert(expected.end(), one.begin(), one.end());
+  }
+  EXPECT_EQ(batch->images, expected);
+
+  batch = loader.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->images, image(*dataset, options, 1, 3));
+  EXPECT_EQ(batch->valid, 1);
+
+  batch = loader.next();  // a rank without rows in a short last step
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->valid, 0);
+  EXPECT_EQ(batch->epoch, 4);
+  EXPECT_TRUE(batch->images.empty());
+
+  EXPECT_EQ(loader.next(), nullptr);
+  EXPECT_EQ(loader.next(), nullptr);
+}
+
+TEST(DataLoader, pads_with_copies_of_the_first_row) {
+  const auto dataset = digits();
+  const LoaderOptions options{{{}, {0.5F}, {0.25F}}, false, 42, 4};
+  DataLoader loader(*dataset, options, from({{{8, 9}, 0, 5}, {{}, 0, 2}}));
+  const HostBatch* batch = loader.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->valid, 2);
+  EXPECT_THAT(batch->sample_ids, ElementsAre(8, 9, 8, 8, 8));
+  EXPECT_EQ(batch->labels[4], dataset->label(8));
+  ASSERT_EQ(batch->images.size(), 5U * 64);
+  const auto first = image(*dataset, options, 8, 0);
+  for (const int row : {0, 2, 3, 4}) {
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), batch->images.begin() + row * 64)) << row;
+  }
+  batch = loader.next();  // nothing to copy: sample 0
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->valid, 0);
+  EXPECT_THAT(batch->sample_ids, ElementsAre(0, 0));
+  EXPECT_EQ(batch->images.size(), 2U * 64);
+}
+
+TEST(DataLoader, gives_each_rank_what_a_single_one_would_see) {
+  const auto dataset = digits();
+  const LoaderOptions options{{{PadCrop{}, Flip{}}, {}, {}}, true, 42, 3};
+  const auto all_images = [&](int world_size) {
+    std::vector<float> images;
+    const EpochOrder order({100, 24, world_size, Split::kShuffle, LastBatch::kKeep, 42}, 1);
+    std::vector<std::unique_ptr<DataLoader>> ranks;
+    for (int rank = 0; rank < world_size; ++rank) {
+      std::vector<BatchRequest> requests;
+      for (std::int64_t step = 0; step < order.steps(); ++step) {
+        const auto rows = order.rank_rows(step, rank);
+        requests.push_back({{rows.begin(), rows.end()}, 1, 0});
+      }
+      ranks.push_back(std::make_unique<DataLoader>(*dataset, options, from(requests)));
+    }
+    for (std::int64_t step = 0; step < order.steps(); ++step) {
+      for (const auto& rank : ranks) {
+        const HostBatch* batch = rank->next();
+        images.insert(images.end(), batch->images.begin(), batch->images.end());
+      }
+    }
+    return images;
+  };
+  const auto one = all_images(1);
+  EXPECT_EQ(one.size(), 100U * 64);
+  EXPECT_EQ(all_images(3), one);
+  EXPECT_EQ(all_images(4), one);
+}
+
+TEST(DataLoader, runs_ahead_by_its_depth_and_no_further) {
+  const auto dataset = digits();
+  std::atomic<int> asked = 0;
+  DataLoader loader(*dataset, {{}, true, 0, 3}, endless(asked));
+  const auto settled_at = [&](int count) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (asked < count && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return asked.load();
+  };
+  // Three ready and the request of a fourth, which waits for room.
+  EXPECT_EQ(settled_at(4), 4);
+  std::set<const HostBatch*> buffers;
+  for (int i = 1; i <= 50; ++i) {
+    buffers.insert(loader.next());
+    EXPECT_EQ(settled_at(4 + i), 4 + i);
+  }
+  EXPECT_LE(buffers.size(), 5U);  // ready, being filled, lent: never more
+}
+
+TEST(DataLoader, reuses_memory_once_warm) {
+  const auto dataset = digits();
+  std::atomic<int> asked = 0;
+  DataLoader loader(*dataset, {{}, true, 0, 2}, endless(asked, 16));
+  std::set<const float*> memory;
+  for (int i = 0; i < 100; ++i) memory.insert(loader.next()->images.data());
+  EXPECT_LE(memory.size(), 4U);
+}
+
+TEST(DataLoader, rethrows_what_its_thread_threw_after_the_batches_before) {
+  const auto dataset = digits();
+  int calls = 0;
+  DataLoader loader(*dataset, {{}, true, 0, 4}, [&]() -> std::optional<BatchRequest> {
+    if (++calls == 3) throw Error(ExitCode::kBadInput, "[data] broken");
+    return BatchRequest{{calls}, 0, 0};
+  });
+  EXPECT_THAT(loader.next()->sample_ids, ElementsAre(1));
+  EXPECT_THAT(loader.next()->sample_ids, ElementsAre(2));
+  EXPECT_EQ(error_of([&] { loader.next(); }), "65 [data] broken");
+  EXPECT_EQ(error_of([&] { loader.next(); }), "65 [data] broken");
+}
+
+TEST(DataLoader, refuses_preprocessing_that_does_not_suit_the_images) {
+  const auto dataset = digits();
+  EXPECT_EQ(error_of([&] {
+              DataLoader(*dataset, {{{}, {1, 2}, {}}, true, 0, 4}, from({}));
+            }),
+            "65 [data] augment: normalise: 2 mean values, the images have 1 channels");
+}
+
+TEST(DataLoader, stops_at_once_in_every_state) {
+  const auto dataset = digits();
+  for (const int taken : {0, 1, 5}) {
+    for (const bool full : {false, true}) {
+      std::atomic<int> asked = 0;
+      const auto start = std::chrono::steady_clock::now();
+      {
+        DataLoader loader(*dataset, {{}, true, 0, 2}, endless(asked));
+        for (int i = 0; i < taken; ++i) loader.next();
+        while (full && asked < taken + 3) std::this_thread::yield();
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    }
+  }
+  DataLoader(*dataset, {{}, true, 0, 2}, from({}));  // at its end
+}
+
+TEST(DataLoader, counts_the_time_that_the_trainer_waited) {
+  const auto dataset = digits();
+  std::promise<void> go;
+  std::promise<void> entered;
+  int calls = 0;
+  DataLoader loader(*dataset, {{}, true, 0, 4}, [&]() -> std::optional<BatchRequest> {
+    if (++calls == 2) {
+      entered.set_value();
+      go.get_future().wait();
+    }
+    if (calls == 3) return std::nullopt;
+    return BatchRequest{{1}, 0, 0};
+  });
+  entered.get_future().wait();  // the first batch is ready
+  ASSERT_NE(loader.next(), nullptr);
+  EXPECT_EQ(loader.seconds_waited(), 0.0);
+
+  const auto start = std::chrono::steady_clock::now();
+  std::jthread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    go.set_value();
+  });
+  ASSERT_NE(loader.next(), nullptr);
+  const double elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_GE(loader.seconds_waited(), 0.01);
+  EXPECT_LE(loader.seconds_waited(), elapsed);
+}
+
+}  // namespace
+}  // namespace coxswain::data

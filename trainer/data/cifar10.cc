@@ -1,0 +1,100 @@
+#include "trainer/data/cifar10.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/contract/error.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/file_bytes.h"
+
+namespace coxswain::data {
+
+namespace {
+
+using Batches = std::vector<std::vector<std::uint8_t>>;
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
+}
+
+// Keeps the files as they are: a record's pixels are (C, H, W) already.
+class CifarDataset : public Dataset {
+ public:
+  explicit CifarDataset(Batches batches) : batches_(std::move(batches)) {
+    for (const auto& batch : batches_) size_ += records(batch);
+  }
+
+  std::int64_t size() const override { return size_; }
+  tensor::Shape sample_shape() const override {
+    return {1, kCifarChannels, kCifarSide, kCifarSide};
+  }
+  std::int64_t classes() const override { return kCifarClasses; }
+  std::span<const std::uint8_t> pixels(std::int64_t id) const override {
+    return record(id).subspan(1);
+  }
+  std::int32_t label(std::int64_t id) const override { return record(id)[0]; }
+
+ private:
+  static std::int64_t records(const std::vector<std::uint8_t>& batch) {
+    return static_cast<std::int64_t>(batch.size() / kCifarRecord);
+  }
+
+  std::span<const std::uint8_t> record(std::int64_t id) const {
+    assert(id >= 0 && id < size_);
+    std::size_t file = 0;
+    while (id >= records(batches_[file])) id -= records(batches_[file++]);
+    return std::span(batches_[file])
+        .subspan(static_cast<std::size_t>(id) * kCifarRecord, kCifarRecord);
+  }
+
+  Batches batches_;
+  std::int64_t size_ = 0;
+};
+
+std::vector<std::string> file_names(Part part) {
+  if (part == Part::kTest) return {"test_batch.bin"};
+  return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+          "data_batch_5.bin"};
+}
+
+}  // namespace
+
+void check_cifar10(std::span<const std::uint8_t> content, const std::filesystem::path& file) {
+  if (content.empty()) refuse(file, fmt::format("0 bytes, records of {} expected", kCifarRecord));
+  const std::size_t records = content.size() / kCifarRecord;
+  if (const std::size_t rest = content.size() % kCifarRecord; rest != 0) {
+    refuse(file, fmt::format("ends in record {}: {} of {} bytes; copy it anew, or is it not "
+                             "CIFAR-10's binary version?",
+                             records, rest, kCifarRecord));
+  }
+  for (std::size_t i = 0; i < records; ++i) {
+    const int label = content[i * kCifarRecord];
+    if (label < kCifarClasses) continue;
+    refuse(file, fmt::format("record {}: label {}, expected 0..{}", i, label, kCifarClasses - 1));
+  }
+}
+
+std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part) {
+  const std::vector<std::string> names = file_names(part);
+  require_directory(directory, names.front());
+  const std::filesystem::path unpacked = directory / "cifar-10-batches-bin";
+  const std::filesystem::path root = is_present(unpacked) ? unpacked : directory;
+  Batches batches;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::filesystem::path file = root / names[i];
+    if (!is_present(file)) {
+      refuse(root, fmt::format("{} is missing (file {} of {}); set data.path to the directory with "
+                               "CIFAR-10's binary version",
+                               names[i], i + 1, names.size()));
+    }
+    batches.push_back(read_file(file));
+    check_cifar10(batches.back(), file);
+  }
+  return std::make_unique<CifarDataset>(std::move(batches));
+}
+
+}  // namespace coxswain::data

@@ -1,0 +1,112 @@
+#include "trainer/data/file_bytes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::data {
+
+namespace {
+
+constexpr std::size_t kShownCharacters = 80;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+}  // namespace
+
+std::string shown(const std::filesystem::path& path) {
+  std::string text;
+  for (const char c : path.native()) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f && c != '\\') {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  if (text.size() > kShownCharacters) {
+    text = "..." + text.substr(text.size() - (kShownCharacters - 3));
+  }
+  return text;
+}
+
+void require_directory(const std::filesystem::path& directory, const std::string& expected) {
+  struct stat status {};
+  if (stat(directory.c_str(), &status) != 0) {
+    refuse(directory, fmt::format("{}; set data.path to the directory with {}",
+                                  std::strerror(errno), expected));
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    refuse(directory,
+           fmt::format("not a directory; set data.path to the directory with {}", expected));
+  }
+}
+
+bool is_present(const std::filesystem::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT) return false;
+  refuse(path, std::strerror(errno));
+}
+
+void read_exactly(int descriptor, std::span<std::uint8_t> bytes,
+                  const std::filesystem::path& path) {
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t count = read(descriptor, bytes.data() + filled, bytes.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      throw Error(ExitCode::kVolume, fmt::format("[data] {}: cannot read at byte {}: {}",
+                                                 shown(path), filled, std::strerror(errno)));
+    }
+    if (count == 0) {
+      refuse(path, fmt::format("changed while it was read: {} of {} bytes", filled, bytes.size()));
+    }
+    filled += static_cast<std::size_t>(count);
+  }
+}
+
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
+  struct stat status {};
+  // The type is asked before opening: opening a device or a FIFO can have effects of its own.
+  if (stat(path.c_str(), &status) != 0) refuse(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) {
+    refuse(path, fmt::format("{}, not a regular file", kind_of(status.st_mode)));
+  }
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file.value() < 0 || fstat(file.value(), &status) != 0) refuse(path, std::strerror(errno));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
+  read_exactly(file.value(), bytes, path);
+  return bytes;
+}
+
+}  // namespace coxswain::data

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace coxswain::data {
+
+// A path as messages show it: printable ASCII on one line, at most 80 characters, of which the end
+// is kept.
+std::string shown(const std::filesystem::path& path);
+
+// Throws Error (65) when `directory` is missing, unreadable or no directory; `expected` says what
+// it should hold.
+void require_directory(const std::filesystem::path& directory, const std::string& expected);
+
+// Whether there is something of this name. Throws Error (65) when that cannot be told.
+bool is_present(const std::filesystem::path& path);
+
+// The whole content of a regular file. Never waits for a FIFO's writer; throws Error (65) naming
+// the file when it is missing, no regular file or may not be read, (74) when the volume fails.
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path);
+
+// Fills `bytes` from an open file. Throws Error (74) when reading fails, (65) when the file ends
+// before, because it changed since its size was asked.
+void read_exactly(int descriptor, std::span<std::uint8_t> bytes, const std::filesystem::path& path);
+
+}  // namespace coxswain::data
