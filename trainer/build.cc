@@ -1,0 +1,205 @@
+#include "trainer/build.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "trainer/backend/onednn/onednn_backend.h"
+#include "trainer/contract/config/config_reader.h"
+#include "trainer/contract/error.h"
+#include "trainer/contract/worker/constants.h"
+#include "trainer/graph/models/models.h"
+
+namespace coxswain {
+
+namespace {
+
+using contract::TrainerConfig;
+namespace fs = std::filesystem;
+
+// Numbers that say the same thing on both sides of the contract, in the same order.
+template <typename To, typename From>
+To same(From value) {
+  return static_cast<To>(value);
+}
+
+// The digits that came with the program: in an image, or in the checkout that it was built in.
+std::optional<fs::path> bundled_digits() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path checkout = program.parent_path().parent_path().parent_path().parent_path();
+  for (const fs::path& directory :
+       {fs::path(contract::kBundledMnistDirectory), checkout / "examples/data/mnist"}) {
+    if (fs::is_directory(directory, ignored)) return directory;
+  }
+  return std::nullopt;
+}
+
+fs::path data_directory(const TrainerConfig& config) {
+  if (!config.data.path.empty()) return config.data.path;
+  std::error_code ignored;
+  if (fs::is_directory(contract::kDataDirectory, ignored)) return contract::kDataDirectory;
+  if (config.data.format == contract::DataFormat::kMnist) {
+    if (const auto digits = bundled_digits()) return *digits;
+  }
+  throw Error(ExitCode::kBadInput, fmt::format("[data] no data: {} is not there and data.path is not set",
+                                               contract::kDataDirectory));
+}
+
+std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data::Part part) {
+  const graph::ModelInfo& model = graph::model_info(config.model);
+  tensor::Shape shape = model.input;
+  if (config.data.shape.size() == 3) {
+    shape = {1, config.data.shape[0], config.data.shape[1], config.data.shape[2]};
+  }
+  const std::int64_t classes = config.data.classes > 0 ? config.data.classes : model.classes;
+  const std::int64_t size =
+      part == data::Part::kTraining ? config.data.size : std::max<std::int64_t>(1, config.data.size / 10);
+  return data::make_synthetic(shape, classes, size, config.seed + (part == data::Part::kTest ? 1 : 0));
+}
+
+std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part) {
+  const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
+  switch (config.data.format) {
+    case contract::DataFormat::kMnist:
+      return data::open_mnist(separate ? fs::path(config.data.eval_path) : data_directory(config), part);
+    case contract::DataFormat::kCifar10:
+      return data::open_cifar10(separate ? fs::path(config.data.eval_path) : data_directory(config), part);
+    case contract::DataFormat::kSynthetic: return open_synthetic(config, part);
+  }
+  throw Error(ExitCode::kInternal, "[data] unknown format");
+}
+
+// cpu.max of this cgroup: "200000 100000" is two cores.
+std::optional<int> cgroup_cores() {
+  std::ifstream in("/sys/fs/cgroup/cpu.max");
+  double quota = 0;
+  double period = 0;
+  if (!(in >> quota >> period) || period <= 0) return std::nullopt;  // "max", or no cgroup v2
+  return std::max(1, static_cast<int>(quota / period));
+}
+
+int cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::min(allowed, cgroup_cores().value_or(allowed));
+}
+
+optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
+  optim::UpdateRule rule;
+  rule.kind = same<optim::OptimizerKind>(config.name);
+  rule.form = same<optim::MomentumForm>(config.form);
+  rule.decay_scope = same<optim::DecayScope>(config.decay);
+  rule.weight_decay = static_cast<float>(config.weight_decay);
+  rule.beta2 = static_cast<float>(config.beta2);
+  rule.epsilon = static_cast<float>(config.epsilon);
+  return rule;
+}
+
+optim::Schedule make_schedule(const TrainerConfig& config) {
+  const contract::LrScheduleConfig& from = config.lr_schedule;
+  const bool adam = config.optimizer.name == contract::OptimizerName::kAdam;
+  optim::Schedule schedule;
+  schedule.kind = same<optim::ScheduleKind>(from.name);
+  schedule.lr = static_cast<float>(config.optimizer.lr);
+  schedule.momentum = static_cast<float>(adam ? config.optimizer.beta1 : config.optimizer.momentum);
+  schedule.min_lr = static_cast<float>(from.min_lr);
+  schedule.warmup_epochs = from.warmup_epochs;
+  schedule.milestones = from.milestones;
+  schedule.gamma = static_cast<float>(from.gamma);
+  schedule.power = static_cast<float>(from.power);
+  schedule.pct_start = static_cast<float>(from.pct_start);
+  schedule.div_factor = static_cast<float>(from.div_factor);
+  schedule.final_div_factor = static_cast<float>(from.final_div_factor);
+  schedule.cycle_momentum = from.cycle_momentum;
+  schedule.base_momentum = static_cast<float>(from.base_momentum);
+  schedule.max_momentum = static_cast<float>(from.max_momentum);
+  return schedule;
+}
+
+}  // namespace
+
+std::unique_ptr<data::Dataset> open_test_set(const TrainerConfig& config) {
+  return open(config, data::Part::kTest);
+}
+
+Datasets open_datasets(const TrainerConfig& config) {
+  return {open(config, data::Part::kTraining), open_test_set(config)};
+}
+
+int threads_per_rank(const TrainerConfig& config, int ranks_here) {
+  if (config.threads > 0) return static_cast<int>(config.threads);
+  if (config.reproducible == contract::Reproducible::kAnyWorldSize) return 1;
+  return std::max(1, cores() / std::max(1, ranks_here));
+}
+
+std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads) {
+  return backend::make_onednn_backend(
+      {.threads = threads, .winograd = config.convolution == contract::Convolution::kWinograd});
+}
+
+data::Preprocessing make_preprocessing(const TrainerConfig& config) {
+  data::Preprocessing steps;
+  for (const contract::Augmentation& augmentation : config.data.augment) {
+    if (const auto* crop = std::get_if<contract::PadCrop>(&augmentation)) {
+      steps.augmentations.push_back(data::PadCrop{static_cast<int>(crop->pad),
+                                                  same<data::PadCrop::Mode>(crop->mode),
+                                                  same<data::PadCrop::Offsets>(crop->offsets)});
+    } else if (std::holds_alternative<contract::Flip>(augmentation)) {
+      steps.augmentations.push_back(data::Flip{});
+    } else {
+      const auto& normalise = std::get<contract::Normalise>(augmentation);
+      steps.mean.assign(normalise.mean.begin(), normalise.mean.end());
+      steps.std.assign(normalise.std.begin(), normalise.std.end());
+    }
+  }
+  return steps;
+}
+
+train::TrainOptions make_train_options(const TrainerConfig& config,
+                                       const std::optional<contract::WorkerEnv>& env) {
+  train::TrainOptions options;
+  options.model = config.model;
+  options.precision = same<graph::Precision>(config.precision);
+  options.label_smoothing = static_cast<float>(config.label_smoothing);
+  options.seed = config.seed;
+  options.batch_size = config.batch_size;
+  options.global_batch_size = config.batch_semantics == contract::BatchSemantics::kGlobal;
+  options.accumulate = static_cast<int>(config.accumulate);
+  if (config.reproducible == contract::Reproducible::kAnyWorldSize) {
+    options.virtual_shards = static_cast<int>(config.virtual_shards);
+  }
+  options.divide_by_count = config.gradient_reduction == contract::GradientReduction::kMean;
+  options.split = same<data::Split>(config.data.split);
+  options.last_batch = same<data::LastBatch>(config.data.last_batch);
+  options.preprocessing = make_preprocessing(config);
+  options.epochs = config.epochs;
+  options.steps = config.steps;
+  if (!options.epochs && !options.steps) options.epochs = 10;
+  options.rule = make_rule(config.optimizer);
+  options.schedule = make_schedule(config);
+  options.lr_scaling = same<train::TrainOptions::LrScaling>(config.lr_schedule.scaling);
+  options.evaluate_every_epochs = config.evaluate.every_epochs;
+  options.evaluation_batch = config.evaluate.batch_size;
+  options.max_skipped = config.non_finite_skip;
+  options.report_every_steps = config.log_every_steps;
+  options.bucket_bytes = config.communication.bucket_bytes;
+  options.checkpoint.directory = config.checkpoint.path;
+  if (options.checkpoint.directory.empty() && env.has_value()) {
+    options.checkpoint.directory = env->checkpoints;
+  }
+  options.checkpoint.every_steps = config.checkpoint.every_steps.value_or(0);
+  options.checkpoint.every_seconds = static_cast<double>(config.checkpoint.every_seconds);
+  options.checkpoint.keep = static_cast<int>(config.checkpoint.keep);
+  options.checkpoint.max_failures = static_cast<int>(config.checkpoint.max_failures);
+  options.checkpoint.resume = config.checkpoint.resume;
+  options.attempt = env.has_value() ? env->attempt : 0;
+  options.identity = contract::identity(config);
+  options.trajectory = contract::trajectory(config);
+  return options;
+}
+
+}  // namespace coxswain

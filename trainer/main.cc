@@ -1,1 +1,108 @@
-int main() { return 70; }
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "trainer/commands.h"
+#include "trainer/contract/error.h"
+#include "trainer/contract/worker/worker_env.h"
+#include "trainer/launch/rank.h"
+#include "trainer/launch/worker.h"
+#include "trainer/report/text_sink.h"
+
+namespace {
+
+using coxswain::CommandLine;
+using coxswain::Error;
+using coxswain::ExitCode;
+
+int run_not_yet(const CommandLine&) {
+  throw Error(ExitCode::kUsage, "not in this version");
+}
+
+int run_worker(const CommandLine& line) {
+  return coxswain::launch::run_worker(
+      coxswain::contract::from_env(coxswain::contract::lookup_environment), {line.command});
+}
+
+int run_rank(const CommandLine& line) {
+  return coxswain::launch::run_rank({line.command});
+}
+
+using Run = std::function<int(const CommandLine&)>;
+
+// A subcommand whose flags are the configuration's own, and those named in `with`.
+void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::string& name,
+                 const std::string& help, Run run) {
+  CLI::App* command = app.add_subcommand(name, help);
+  const auto add_config = [&] {
+    command->allow_extras();
+    command->add_option("--config", line.config, "training configuration (YAML)");
+    command->footer("Every key of the configuration is a flag too: --batchSize=128 --optimizer.lr=0.05\n"
+                    "(docs/training-configuration.md).");
+  };
+  if (name == "train" || name == "eval" || name == "bench") add_config();
+  if (name == "train" || name == "eval") {
+    command->add_option("--log-format", line.log_format, "text or json")
+        ->check(CLI::IsMember({"text", "json"}));
+  }
+  if (name == "train") {
+    command->add_flag("--print-config", line.print_config, "print every value in force and leave");
+  }
+  if (name == "bench") command->add_option("--seconds", line.seconds, "of each measurement");
+  if (name == "eval" || name == "export") {
+    command->add_option("--checkpoint", line.checkpoint, "a checkpoint, or the directory that holds them")
+        ->required();
+  }
+  if (name == "export") command->add_option("--output", line.output, "FILE.safetensors")->required();
+  if (name == "rank" || name == "worker") command->add_option("command", line.command, "what a rank runs");
+  command->callback([command, &line, &chosen, run = std::move(run)] {
+    line.config_flags = command->remaining();
+    chosen = run;
+  });
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("Trains CNNs and ResNets, data-parallel.", "coxswain-trainer");
+  app.require_subcommand(1);
+  CommandLine line;
+  Run chosen;
+  const auto add = [&](const char* name, const char* help, Run run) {
+    add_command(app, line, chosen, name, help, std::move(run));
+  };
+  add("train", "train one rank (of as many as mpirun started; alone: one)", coxswain::run_train);
+  add("eval", "score a checkpoint on the test set", coxswain::run_eval);
+  add("export", "write a checkpoint's weights as one safetensors file", coxswain::run_export);
+  add("import", "start from another program's weights", run_not_yet);
+  add("bench", "measure training steps of a configuration", coxswain::run_bench);
+  add("models", "list the models", coxswain::run_models);
+  add("worker", "first process of a worker: start and supervise its ranks", run_worker);
+  add("rank", "supervise one rank: rank -- CMD...", run_rank);
+  add("server", "parameter server", run_not_yet);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    throw Error(ExitCode::kUsage, fmt::format("{} (see coxswain-trainer --help)", error.what()));
+  }
+  return chosen(line);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  coxswain::report::ignore_broken_pipes();
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "coxswain-trainer: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "coxswain-trainer: out of memory\n");
+    return static_cast<int>(ExitCode::kInternal);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "coxswain-trainer: internal error: {}\n", error.what());
+    return static_cast<int>(ExitCode::kInternal);
+  }
+}

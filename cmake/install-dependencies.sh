@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs what is missing of Debian 12's packages: `build` to build and run, `test` for the tests as well.
+# As root, or through sudo. Does nothing, at once, when all is there.
+set -euo pipefail
+
+build="cmake ninja-build g++ pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev libspdlog-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev libssl-dev zlib1g-dev"
+test="libgtest-dev libgmock-dev python3"
+
+case "${1:-}" in
+  build) wanted=$build ;;
+  test) wanted="$build $test" ;;
+  *) echo "usage: install-dependencies.sh build|test" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in $wanted; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "installing ${#missing[@]} packages: ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"

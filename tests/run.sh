@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# All tests. --all adds the long sweeps; --quick leaves out the sanitizer builds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+all=false
+quick=false
+for argument in "$@"; do
+  case "$argument" in
+    --all) all=true ;;
+    --quick) quick=true ;;
+    *) echo "usage: tests/run.sh [--all] [--quick]" >&2; exit 2 ;;
+  esac
+done
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+stage() { printf '\n==> %s\n' "$*"; }
+run_tests() {  # build folder, then ctest's own flags
+  local folder=$1
+  shift
+  ctest --test-dir "build/$folder" --output-on-failure --no-tests=error -j 2 "$@"
+}
+
+stage "packages"
+cmake/install-dependencies.sh test
+
+stage "build: release"
+cmake/build.sh release
+
+if ! $quick; then
+  # The folders without vendor code under AddressSanitizer and UBSan, those with threads under ThreadSanitizer.
+  asan="test_tensor test_graph test_optim test_data test_checkpoint test_contract test_job"
+  tsan="test_comm test_checkpoint test_data"
+  stage "build: asan"
+  cmake/build.sh asan $asan
+  stage "build: tsan"
+  cmake/build.sh tsan $tsan
+  stage "tests under AddressSanitizer and UBSan"
+  run_tests asan -R "^(${asan// /|})\$"
+  stage "tests under ThreadSanitizer"
+  run_tests tsan -R "^(${tsan// /|})\$"
+fi
+
+stage "tests"
+if $all; then run_tests release; else run_tests release -LE long; fi

@@ -1,0 +1,46 @@
+#include "trainer/train/buckets.h"
+
+#include <gtest/gtest.h>
+
+namespace coxswain::train {
+namespace {
+
+tensor::ParameterLayout layout(const std::vector<std::int64_t>& sizes) {
+  std::vector<tensor::Segment> segments;
+  for (const std::int64_t size : sizes) {
+    segments.push_back({"s" + std::to_string(segments.size()), tensor::SegmentKind::kWeight, {size}, 0, size, "canonical"});
+  }
+  return tensor::pack(segments);
+}
+
+TEST(Buckets, cover_the_buffer_once_in_order_without_cutting_a_segment) {
+  const auto map = layout({100, 5, 3000, 17, 1, 64});
+  for (const std::int64_t bytes : {1, 256, 4096, 1 << 30}) {
+    std::int64_t next = 0;
+    int next_segment = 0;
+    for (const Bucket& bucket : make_buckets(map, bytes)) {
+      EXPECT_EQ(bucket.offset, next);
+      EXPECT_EQ(bucket.first, next_segment);
+      EXPECT_GT(bucket.last, bucket.first);
+      next += bucket.length;
+      next_segment = bucket.last;
+    }
+    EXPECT_EQ(next, map.size());
+    EXPECT_EQ(next_segment, static_cast<int>(map.segments.size()));
+  }
+}
+
+TEST(Buckets, close_when_they_are_full) {
+  EXPECT_EQ(make_buckets(layout({1024, 16, 16, 1024}), 4096).size(), 3U);
+  EXPECT_EQ(make_buckets(layout({1024, 16, 16, 1024}), 1 << 20).size(), 1U);
+}
+
+TEST(Buckets, balance_the_cost_of_a_message_against_waiting) {
+  // sqrt(40 us * 44.7 MB * 4 GB/s) = 2.67 MB
+  EXPECT_NEAR(static_cast<double>(best_bucket_bytes(44'700'000, 40e-6, 1 / 4e9)), 2.67e6, 0.01e6);
+  EXPECT_EQ(best_bucket_bytes(312'000, 1e-9, 1e-9), 64 << 10) << "never tiny";
+  EXPECT_EQ(best_bucket_bytes(312'000, 1, 1e-9), 312'000) << "never more than the model";
+}
+
+}  // namespace
+}  // namespace coxswain::train

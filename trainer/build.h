@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "trainer/backend/backend.h"
+#include "trainer/contract/config/trainer_config.h"
+#include "trainer/contract/worker/worker_env.h"
+#include "trainer/data/dataset.h"
+#include "trainer/train/train_options.h"
+
+namespace coxswain {
+
+// From the configuration to each folder's options: the one place that knows both sides.
+
+struct Datasets {
+  std::unique_ptr<data::Dataset> training;
+  std::unique_ptr<data::Dataset> test;
+};
+
+Datasets open_datasets(const contract::TrainerConfig& config);
+std::unique_ptr<data::Dataset> open_test_set(const contract::TrainerConfig& config);
+
+// Cores for each of `ranks_here` ranks, from the affinity and the cgroup's quota; at least 1. anyWorldSize takes
+// one, whatever the machine, unless the configuration says otherwise.
+int threads_per_rank(const contract::TrainerConfig& config, int ranks_here);
+
+std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& config, int threads);
+
+data::Preprocessing make_preprocessing(const contract::TrainerConfig& config);
+
+// `env` is that of a rank in a job, or nothing for a training started by hand.
+train::TrainOptions make_train_options(const contract::TrainerConfig& config,
+                                       const std::optional<contract::WorkerEnv>& env);
+
+}  // namespace coxswain

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "trainer/build.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint/writer.h"
+#include "trainer/commands.h"
+#include "trainer/contract/config/config_reader.h"
+#include "trainer/graph/models/models.h"
+#include "trainer/train/evaluation.h"
+#include "trainer/train/model_state.h"
+
+namespace coxswain {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// One checkpoint folder, or the newest of a directory that holds several.
+std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) {
+  if (fs::exists(path / "MANIFEST.json")) return {path, checkpoint::load(path)};
+  auto newest = checkpoint::load_latest(path);
+  if (!newest.has_value()) {
+    throw Error(ExitCode::kBadInput, fmt::format("[checkpoint] {} holds no checkpoint", path.string()));
+  }
+  for (const std::string& refused : newest->refused) fmt::print(stderr, "passed over {}\n", refused);
+  return {newest->path, std::move(newest->contents)};
+}
+
+}  // namespace
+
+int run_eval(const CommandLine& line) {
+  const auto flags = contract::parse_config_flags(line.config_flags);
+  const contract::TrainerConfig config =
+      (line.config.empty() ? contract::read_config("", "", flags)
+                           : contract::read_config_file(line.config, flags))
+          .config;
+  auto [path, contents] = load_checkpoint(line.checkpoint);
+  const auto dataset = open_test_set(config);
+  const auto backend = make_backend(config, threads_per_rank(config, 1));
+  const train::TrainOptions options = make_train_options(config, std::nullopt);
+  const graph::Graph graph = graph::build_model(options.model, dataset->sample_shape(), dataset->classes(), 0);
+  const graph::Program program =
+      graph::compile(graph, options.batch_size, options.precision, graph::Mode::kTraining);
+  tensor::ParameterBuffer parameters(backend->layout(program, backend::LayoutKind::kNative), 0);
+  train::restore(contents, *backend, parameters, {});
+  train::Executables executables(graph, options.precision, *backend, parameters);
+  const auto communicator = comm::make_solo_communicator();
+  const std::int64_t batch = options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
+  const train::Scores scores =
+      train::evaluate(executables, *dataset, {batch, options.preprocessing}, *communicator,
+                      {1, options.virtual_shards, 1});
+  if (line.log_format == "json") {
+    fmt::print("{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{},"
+               "\"loss\":{}}}\n",
+               path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss);
+  } else {
+    fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n", path.string(),
+               100 * scores.accuracy, 100 * scores.top5, scores.loss, scores.samples);
+  }
+  return 0;
+}
+
+int run_export(const CommandLine& line) {
+  const auto [path, contents] = load_checkpoint(line.checkpoint);
+  checkpoint::write_safetensors(line.output, contents.model);
+  fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
+             contents.state.step, path.string());
+  return 0;
+}
+
+int run_models(const CommandLine&) {
+  fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10}  {}\n", "model", "input", "parameters", "tensors", "MMAC",
+             "from");
+  for (const graph::ModelInfo& model : graph::models()) {
+    const graph::Graph graph =
+        graph::infer_shapes(graph::build_model(model.name, model.input, model.classes, 0), 1);
+    std::int64_t count = 0;
+    int tensors = 0;
+    for (const graph::Parameter& parameter : graph::parameters(graph)) {
+      if (!tensor::is_trainable(parameter.kind)) continue;
+      std::int64_t elements = 1;
+      for (const std::int64_t dim : parameter.dims) elements *= dim;
+      count += elements;
+      ++tensors;
+    }
+    fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10.2f}  {}\n", model.name,
+               fmt::format("{}x{}x{}", model.input.c, model.input.h, model.input.w), count, tensors,
+               static_cast<double>(graph::multiply_accumulates(graph)) / 1e6, model.source);
+  }
+  return 0;
+}
+
+}  // namespace coxswain

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "trainer/backend/backend.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/tensor/aligned_buffer.h"
+#include "trainer/train/buckets.h"
+#include "trainer/train/part_sums.h"
+#include "trainer/train/strategy.h"
+
+namespace coxswain::train {
+
+// Resource. Sums gradients over all ranks with a Communicator, bucket by bucket while backward runs, and updates
+// on every rank alike. With several parts or micro-batches a rank adds its own first (DESIGN 4.2) and the
+// buckets follow the last of them.
+class AllReduceStrategy : public Strategy {
+ public:
+  AllReduceStrategy(comm::Communicator& communicator, backend::Backend& backend,
+                    tensor::ParameterBuffer& parameters, const StepCut& cut, std::int64_t bucket_bytes);
+
+  void begin(const StepPlan& plan) override;
+  void gradients_ready(int complete) override;
+  void finish_micro_batch() override;
+  ControlSums reduce() override;
+  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step) override;
+  double seconds_exposed() const override { return seconds_exposed_; }
+
+ private:
+  bool last_micro_batch() const { return micro_ + 1 == plan_.micro_batches.size(); }
+  bool streams() const;
+  void start_buckets(std::int64_t complete_floats);
+  void start(const Bucket& bucket);
+  void finish_shard(bool part_ends);
+
+  comm::Communicator& communicator_;
+  backend::Backend& backend_;
+  tensor::ParameterBuffer& parameters_;
+  comm::ReductionPlan reduction_;
+  std::vector<Bucket> buckets_;
+
+  StepPlan plan_;
+  std::size_t micro_ = 0;
+  std::size_t next_bucket_ = 0;
+  std::vector<comm::Ticket> tickets_;
+  tensor::AlignedBuffer<float> shard_sum_;  // micro-batches of the running shard before this one
+  bool shard_sum_used_ = false;
+  PartSums parts_;
+  double seconds_exposed_ = 0;
+};
+
+// Measures what an all-reduce costs on this communicator and picks the size for a model of `model_bytes`; every
+// rank gets rank 0's answer. Takes a few milliseconds.
+std::int64_t measure_bucket_bytes(comm::Communicator& communicator, std::int64_t model_bytes);
+
+}  // namespace coxswain::train

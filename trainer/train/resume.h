@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/train/train_options.h"
+
+namespace coxswain::train {
+
+// Value. What this start differs in from the one that a checkpoint was written by.
+struct ThisStart {
+  int world_size = 1;
+  std::int64_t global_batch = 0;  // as configured
+  std::string fingerprint;
+};
+
+// Value. Where to go on, and what to tell about it.
+struct ResumePlan {
+  checkpoint::State state;         // with this start's world size, batch and fingerprint
+  std::vector<std::string> notes;  // "resumed step 400; continues bit for bit"
+};
+
+// Decides how `saved` goes on under `options`. Pure. Throws Error (65) naming both values of an identity key that
+// changed; trajectory keys give a note each. On another world size the global batch of the first start stays,
+// unless keep_global_batch is false; samplers that depend on the world size go on at the next epoch.
+ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options, const ThisStart& now);
+
+}  // namespace coxswain::train

@@ -1,0 +1,40 @@
+#include "trainer/train/saver.h"
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::train {
+
+Saver::Saver(const CheckpointOptions& options, Observer& observer)
+    : options_(options),
+      observer_(observer),
+      writer_({options.directory, options.keep, options.max_failures}) {}
+
+bool Saver::due(std::int64_t step) const {
+  if (options_.every_steps > 0 && step % options_.every_steps == 0) return true;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - last_;
+  return options_.every_seconds > 0 && elapsed.count() >= options_.every_seconds;
+}
+
+void Saver::start(std::function<checkpoint::Contents()> contents) {
+  last_ = std::chrono::steady_clock::now();
+  writer_.start_save(std::move(contents));
+}
+
+void Saver::poll() {
+  while (const auto result = writer_.poll()) tell(*result);
+}
+
+void Saver::save_now(std::function<checkpoint::Contents()> contents) {
+  const checkpoint::SaveResult result = writer_.save_now(std::move(contents));
+  poll();
+  tell(result);
+  if (!result.error.empty()) throw Error(ExitCode::kVolume, "[checkpoint] " + result.error);
+}
+
+void Saver::tell(const checkpoint::SaveResult& result) {
+  const std::string path = (options_.directory / result.path.filename()).string();
+  if (result.error.empty()) newest_ = path;
+  observer_.saved({result.step, path, result.bytes, result.seconds, result.error});
+}
+
+}  // namespace coxswain::train

@@ -1,0 +1,69 @@
+#include "trainer/train/step_plan.h"
+
+#include <algorithm>
+#include <set>
+
+namespace coxswain::train {
+
+namespace {
+
+using Rows = std::span<const std::int64_t>;
+
+Rows slice(Rows rows, int index, int parts) {
+  const data::RowRange range = data::cut(static_cast<std::int64_t>(rows.size()), index, parts);
+  return rows.subspan(static_cast<std::size_t>(range.first),
+                      static_cast<std::size_t>(range.last - range.first));
+}
+
+void append(std::vector<MicroBatch>& out, Rows rows, int part, int shard, int accumulate) {
+  for (int i = 0; i < accumulate; ++i) out.push_back({slice(rows, i, accumulate), part, shard});
+}
+
+std::int64_t non_empty(Rows rows, int accumulate) {
+  return std::min(static_cast<std::int64_t>(rows.size()), std::int64_t{accumulate});
+}
+
+}  // namespace
+
+comm::ReductionPlan StepCut::reduction() const {
+  return virtual_shards == 0 ? comm::in_rank_order(world_size)
+                             : comm::halving_tree(virtual_shards, world_size);
+}
+
+StepPlan plan_step(const StepCut& cut, const data::EpochOrder& order, std::int64_t step, int rank) {
+  StepPlan plan;
+  plan.global_count = order.global_count(step);
+  if (cut.virtual_shards == 0) {
+    append(plan.micro_batches, order.rank_rows(step, rank), 0, 0, cut.accumulate);
+    for (int r = 0; r < cut.world_size; ++r) {
+      plan.statistic_parts += non_empty(order.rank_rows(step, r), cut.accumulate);
+    }
+    return plan;
+  }
+  const auto parts = comm::parts_of(cut.virtual_shards, cut.world_size, rank);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (int shard = parts[part].first; shard < parts[part].last; ++shard) {
+      append(plan.micro_batches, order.shard_rows(step, shard, cut.virtual_shards),
+             static_cast<int>(part), shard - parts[part].first, cut.accumulate);
+    }
+  }
+  for (int shard = 0; shard < cut.virtual_shards; ++shard) {
+    plan.statistic_parts +=
+        non_empty(order.shard_rows(step, shard, cut.virtual_shards), cut.accumulate);
+  }
+  return plan;
+}
+
+std::vector<std::int64_t> batch_sizes(const StepCut& cut, const data::EpochOrder& order, int rank) {
+  std::set<std::int64_t> sizes;
+  for (std::int64_t step = 0; step < order.steps(); ++step) {
+    for (const MicroBatch& micro : plan_step(cut, order, step, rank).micro_batches) {
+      if (!micro.sample_ids.empty()) {
+        sizes.insert(static_cast<std::int64_t>(micro.sample_ids.size()));
+      }
+    }
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+}  // namespace coxswain::train

@@ -1,0 +1,367 @@
+#include "trainer/train/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+
+#include "trainer/checkpoint/format.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/graph/models/models.h"
+#include "trainer/train/agreement.h"
+#include "trainer/train/all_reduce_strategy.h"
+#include "trainer/train/model_state.h"
+#include "trainer/train/resume.h"
+
+namespace coxswain::train {
+
+namespace {
+
+constexpr double kReportSeconds = 1;  // a step is reported at least this often
+
+bool has_momentum(const TrainOptions& options) {
+  return options.schedule.momentum > 0 || options.schedule.cycle_momentum;
+}
+
+std::int64_t configured_global_batch(const TrainOptions& options, int world_size) {
+  if (options.global_batch_size) return options.batch_size;
+  return options.batch_size * world_size * options.accumulate;
+}
+
+// The peak rate for the batch in force: a worker's configured batch is the unit.
+double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
+  const double factor = static_cast<double>(global_batch) / static_cast<double>(options.batch_size);
+  switch (options.lr_scaling) {
+    case TrainOptions::LrScaling::kNone: return options.schedule.lr;
+    case TrainOptions::LrScaling::kLinear: return options.schedule.lr * factor;
+    case TrainOptions::LrScaling::kSqrt: return options.schedule.lr * std::sqrt(factor);
+  }
+  return options.schedule.lr;
+}
+
+// A finite times zero is zero; infinities and NaN give NaN, which stays in the sum.
+bool all_finite(std::span<const float> values) {
+  constexpr std::size_t kLanes = 64;
+  float sums[kLanes] = {};
+  for (std::size_t i = 0; i + kLanes <= values.size(); i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * 0.0F;
+  }
+  float rest = 0;
+  for (std::size_t i = values.size() / kLanes * kLanes; i < values.size(); ++i) rest += values[i] * 0.0F;
+  for (const float sum : sums) rest += sum;
+  return std::isfinite(rest);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Training::Training(const TrainOptions& options, Collaborators& with)
+    : options_(options),
+      with_(with),
+      rank_(with.communicator->rank()),
+      world_size_(with.communicator->size()),
+      cut_{world_size_, options.virtual_shards, options.accumulate},
+      slot_names_(slot_names(options.rule, has_momentum(options))),
+      graph_(graph::build_model(options.model, with.training.sample_shape(), with.training.classes(),
+                                options.label_smoothing)),
+      program_(graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)),
+      parameters_(agreed_layout(*with.communicator, with.backend, program_, notes_),
+                  static_cast<int>(slot_names_.size())),
+      executables_(graph_, options.precision, with.backend, parameters_) {}
+
+void Training::start() {
+  state_.world_size = world_size_;
+  state_.global_batch = configured_global_batch(options_, world_size_);
+  state_.attempt = options_.attempt;
+  state_.fingerprint = with_.backend.fingerprint();
+  state_.identity = options_.identity;
+  state_.trajectory = options_.trajectory;
+  compare_fingerprints(*with_.communicator, state_.fingerprint, options_.virtual_shards > 0, notes_);
+  if (!resume()) initialise(program_, options_.seed, with_.backend, parameters_);
+  require_equal_weights(*with_.communicator, with_.backend, parameters_);
+  if (leads() && !options_.checkpoint.directory.empty()) {
+    saver_ = std::make_unique<Saver>(options_.checkpoint, with_.observer);
+  }
+  count_steps();
+  prepare_executables();
+  const std::int64_t model_bytes = parameters_.layout().size() * std::int64_t{sizeof(float)};
+  strategy_ = std::make_unique<AllReduceStrategy>(
+      *with_.communicator, with_.backend, parameters_, cut_,
+      options_.bucket_bytes > 0 ? options_.bucket_bytes
+                                : measure_bucket_bytes(*with_.communicator, model_bytes));
+  if (leads()) with_.observer.started(describe());
+  speed_.start();
+}
+
+// Rank 0 reads and verifies; the others, which may not have the volume, get what it read.
+bool Training::resume() {
+  const CheckpointOptions& from = options_.checkpoint;
+  std::optional<checkpoint::Loaded> loaded;
+  if (leads() && from.resume && !from.directory.empty()) loaded = checkpoint::load_latest(from.directory);
+  const std::string text = broadcast_text(
+      *with_.communicator, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
+  if (text.empty()) return false;
+  ResumePlan plan = plan_resume(checkpoint::decode_state(text, "rank 0's state"), options_,
+                                {world_size_, state_.global_batch, state_.fingerprint});
+  state_ = std::move(plan.state);
+  if (leads()) {
+    for (const std::string& refused : loaded->refused) notes_.push_back("passed over " + refused);
+    restore(loaded->contents, with_.backend, parameters_, slot_names_);
+  }
+  notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());
+  broadcast_parameters(*with_.communicator, with_.backend, parameters_);
+  return true;
+}
+
+void Training::count_steps() {
+  schedule_ = options_.schedule;
+  schedule_.lr = static_cast<float>(scaled_lr(options_, state_.global_batch));
+  steps_per_epoch_ = data::EpochOrder(sampler(), 0).steps();
+  if (steps_per_epoch_ == 0) {
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[data] {} training samples are too few for a global batch of {} on {} ranks: lower "
+                            "batchSize, or lastBatch: keep",
+                            with_.training.size(), state_.global_batch, world_size_));
+  }
+  total_steps_ = options_.steps.value_or(INT64_MAX);
+  if (options_.epochs.has_value()) {
+    total_steps_ = std::min(total_steps_, *options_.epochs * steps_per_epoch_);
+  }
+  state_.total_steps = total_steps_;
+  already_complete_ = state_.finished && done();
+  state_.finished = false;
+  if (already_complete_) {
+    notes_.push_back(fmt::format("already complete at epoch {}; raise epochs, or checkpoint.resume: false",
+                                 state_.epoch));
+  }
+}
+
+void Training::prepare_executables() {
+  const data::EpochOrder order(sampler(), state_.epoch);
+  if (!already_complete_) {
+    for (const std::int64_t rows : batch_sizes(cut_, order, rank_)) {
+      executables_.get(graph::Mode::kTraining, rows);
+    }
+  }
+  const std::int64_t last_epoch = options_.epochs.value_or(INT64_MAX);
+  const std::int64_t first_step =
+      (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
+  loader_ = std::make_unique<data::DataLoader>(
+      with_.training, data::LoaderOptions{options_.preprocessing, true, options_.seed},
+      BatchSource(sampler(), cut_, rank_, {state_.epoch, first_step}, last_epoch));
+}
+
+RunInfo Training::describe() const {
+  RunInfo info;
+  info.model = options_.model;
+  info.parameters = parameters_.layout().parameter_count();
+  info.multiply_accumulates = graph::multiply_accumulates(program_.graph);
+  info.rank = rank_;
+  info.world_size = world_size_;
+  info.threads = options_.threads;
+  info.training_samples = with_.training.size();
+  info.test_samples = with_.test == nullptr ? 0 : with_.test->size();
+  info.epochs = options_.epochs.value_or(0);
+  info.total_steps = total_steps_;
+  info.steps_per_epoch = steps_per_epoch_;
+  info.global_batch = state_.global_batch;
+  info.lr = schedule_.lr;
+  info.fingerprint = state_.fingerprint;
+  info.notes = notes_;
+  info.first_step = state_.step;
+  return info;
+}
+
+bool Training::done() const {
+  return stopping_ || state_.step >= total_steps_ ||
+         (options_.epochs.has_value() && state_.epoch >= *options_.epochs);
+}
+
+void Training::run_epoch() {
+  const auto start = std::chrono::steady_clock::now();
+  const double waited_before = loader_->seconds_waited();
+  const data::EpochOrder order(sampler(), state_.epoch);
+  std::int64_t step = (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
+  for (; step < order.steps() && !done(); ++step) run_step(order, step);
+  speed_.pause();
+  if (step < order.steps() || (stopping_ && state_.step < total_steps_)) return;
+  finish_epoch(seconds_since(start), loader_->seconds_waited() - waited_before);
+  state_.epoch += 1;
+  state_.samples_in_epoch = 0;
+  state_.epoch_loss_sum = 0;
+  state_.epoch_correct = 0;
+  state_.epoch_samples = 0;
+  speed_.start();
+}
+
+void Training::run_step(const data::EpochOrder& order, std::int64_t step_in_epoch) {
+  const StepPlan plan = plan_step(cut_, order, step_in_epoch, rank_);
+  const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
+  strategy_->begin(plan);
+  for (const MicroBatch& micro : plan.micro_batches) run_micro_batch(micro, divisor);
+  fail_here(Phase::kReduce);
+  const ControlSums sums = strategy_->reduce();
+  fail_here(Phase::kUpdate);
+  update(plan, sums);
+  state_.step += 1;
+  state_.samples_in_epoch += plan.global_count;
+  state_.epoch_loss_sum += sums.loss;
+  state_.epoch_correct += static_cast<std::int64_t>(sums.correct);
+  state_.epoch_samples += static_cast<std::int64_t>(sums.samples);
+  stopping_ = sums.stop_requests > 0;
+  speed_.add(plan.global_count);
+  if (!leads()) return;
+  report_step(sums);
+  if (!stopping_) save_if_due();
+}
+
+void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
+  fail_here(Phase::kLoad);
+  const auto control = parameters_.gradients(parameters_.layout().control());
+  const bool stop = with_.stop.load(std::memory_order_relaxed);
+  if (micro.sample_ids.empty()) {
+    std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
+    write_control(control, {}, stop);
+  } else {
+    const data::HostBatch& rows = *loader_->next();
+    backend::Executable& executable =
+        executables_.get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    fail_here(Phase::kForward);
+    write_control(control,
+                  backend::forward(executable, {rows.images, rows.labels, rows.sample_ids, options_.seed,
+                                                rows.epoch, rows.valid, divisor}),
+                  stop);
+    fail_here(Phase::kBackward);
+    backend::backward(executable, [&](int complete) { strategy_->gradients_ready(complete); });
+  }
+  strategy_->finish_micro_batch();
+}
+
+// A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the same sums.
+void Training::update(const StepPlan& plan, const ControlSums& sums) {
+  if (sums.not_finite > 0 || !all_finite(parameters_.gradients())) {
+    state_.skipped_in_a_row += 1;
+    if (state_.skipped_in_a_row > options_.max_skipped) {
+      throw Error(ExitCode::kNotFinite,
+                  fmt::format("[train] loss or gradients were not finite in {} steps in a row up to step {}: "
+                              "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
+                              state_.skipped_in_a_row, state_.step + 1));
+    }
+    if (leads()) {
+      with_.observer.warned(fmt::format("step {} skipped: loss or gradients are not finite", state_.step + 1));
+    }
+    return;
+  }
+  state_.skipped_in_a_row = 0;
+  state_.update_count += 1;
+  const optim::LearningRate now = learning_rate();
+  strategy_->update(options_.rule,
+                    {now.lr, now.momentum, state_.update_count, static_cast<float>(plan.statistic_parts)});
+  executables_.parameters_changed();
+}
+
+void Training::save_if_due() {
+  if (!saver_) return;
+  saver_->poll();
+  if (!saver_->due(state_.step) || state_.step >= total_steps_) return;
+  saver_->start(take_snapshot());
+  fail_here(Phase::kSave);
+}
+
+void Training::report_step(const ControlSums& sums) {
+  const bool due = state_.step % options_.report_every_steps == 0 || state_.step == 1 ||
+                   speed_.seconds_since_mark() >= kReportSeconds;
+  if (!due) return;
+  StepReport report;
+  report.step = state_.step;
+  report.epoch = state_.epoch + 1;
+  report.loss = sums.loss / std::max(1.0, sums.samples);
+  report.accuracy = static_cast<double>(state_.epoch_correct) /
+                    static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
+  report.samples_per_second = speed_.recent();
+  report.seconds_left = static_cast<double>((total_steps_ - state_.step) * state_.global_batch) /
+                        std::max(1e-9, report.samples_per_second);
+  report.lr = learning_rate().lr;
+  with_.observer.stepped(report);
+  if (speed_.seconds_since_mark() >= kReportSeconds) speed_.mark();
+}
+
+void Training::finish_epoch(double seconds, double seconds_waited) {
+  const std::int64_t epoch = state_.epoch + 1;
+  const bool evaluated = with_.test != nullptr && options_.evaluate_every_epochs > 0 &&
+                         epoch % options_.evaluate_every_epochs == 0;
+  EpochReport report;
+  report.epoch = epoch;
+  const auto samples = static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
+  report.training_loss = state_.epoch_loss_sum / samples;
+  report.training_accuracy = static_cast<double>(state_.epoch_correct) / samples;
+  report.seconds = seconds;
+  report.samples_per_second = samples / seconds;
+  report.input_bound = seconds_waited / seconds;
+  if (evaluated && !stopping_) {
+    evaluate_now();
+    report.evaluated = true;
+    report.loss = scores_->loss;
+    report.accuracy = scores_->accuracy;
+    report.top5 = scores_->top5;
+  }
+  if (leads()) with_.observer.finished_epoch(report);
+}
+
+void Training::evaluate_now() {
+  fail_here(Phase::kEvaluate);
+  const std::int64_t batch = options_.evaluation_batch > 0 ? options_.evaluation_batch : options_.batch_size;
+  scores_ = evaluate(executables_, *with_.test, {batch, options_.preprocessing}, *with_.communicator, cut_);
+  scored_step_ = state_.step;
+  state_.last_accuracy = scores_->accuracy;
+  state_.last_loss = scores_->loss;
+}
+
+Result Training::finish() {
+  const bool complete = state_.step >= total_steps_ ||
+                        (options_.epochs.has_value() && state_.epoch >= *options_.epochs);
+  if (complete && with_.test != nullptr && scored_step_ != state_.step) evaluate_now();
+  strategy_.reset();
+  with_.communicator->finish();
+  with_.communicator.reset();
+  const Result result = complete ? Result::kSucceeded : Result::kSaved;
+  if (!leads()) return result;
+  state_.finished = complete;
+  if (saver_ && !already_complete_) saver_->save_now(take_snapshot());
+  Summary summary;
+  summary.result = complete ? "Succeeded" : "Saved";
+  if (scores_.has_value()) summary.accuracy = scores_->accuracy;
+  if (scores_.has_value()) summary.loss = scores_->loss;
+  summary.epochs = state_.epoch;
+  summary.steps = state_.step;
+  summary.samples_per_second = speed_.overall();
+  summary.checkpoint = saver_ ? saver_->newest() : "";
+  with_.observer.finished(summary);
+  return result;
+}
+
+std::function<checkpoint::Contents()> Training::take_snapshot() {
+  return snapshot(state_, with_.backend, parameters_, slot_names_);
+}
+
+data::SamplerOptions Training::sampler() const {
+  return {with_.training.size(), state_.global_batch, world_size_,
+          options_.split,        options_.last_batch, options_.seed};
+}
+
+optim::LearningRate Training::learning_rate() const {
+  return optim::learning_rate(schedule_, state_.step, total_steps_, steps_per_epoch_);
+}
+
+void Training::fail_here(Phase phase) const {
+  const auto& point = options_.fail_point;
+  if (!point.has_value() || options_.attempt != 0) return;
+  if (point->rank == rank_ && point->step == state_.step && point->phase == phase) std::raise(SIGKILL);
+}
+
+}  // namespace coxswain::train

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "trainer/backend/backend.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/data/dataset.h"
+#include "trainer/train/observer.h"
+#include "trainer/train/train_options.h"
+
+namespace coxswain::train {
+
+// View. What training works with, made by the caller. References must outlive the call.
+struct Collaborators {
+  backend::Backend& backend;
+  const data::Dataset& training;
+  const data::Dataset* test = nullptr;  // none: no evaluation
+  std::unique_ptr<comm::Communicator> communicator;
+  Observer& observer;                    // told on rank 0 alone
+  const std::atomic<bool>& stop;         // set: save and leave at the step that all ranks agree on
+};
+
+enum class Result { kSucceeded, kSaved };
+
+// Trains until the last epoch or step, or until any rank is asked to stop, from the newest checkpoint if there
+// is one. Every rank calls it with the same options. When it returns, all ranks have left the communicator and
+// rank 0 has saved. Throws Error with the exit code that the process should end with; comm::PeerLost when a
+// peer is gone.
+Result train(const TrainOptions& options, Collaborators collaborators);
+
+}  // namespace coxswain::train
