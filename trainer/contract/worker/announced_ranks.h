@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <vector>
+
+#include "trainer/contract/worker/child_process.h"
+
+namespace coxswain::contract {
+
+// Resource. The supervisors of ranks that somebody else started on this machine, found by the files
+// in which they announce themselves (run_files.h).
+class AnnouncedRanks {
+ public:
+  struct Rank {
+    int rank = 0;
+    std::filesystem::path worker_directory;
+    FileDescriptor process;
+    bool asked = false;
+  };
+
+  // `count`: how many there will be in `worker_directories` together.
+  AnnouncedRanks(std::vector<std::filesystem::path> worker_directories, int count);
+
+  void look();  // for those announced since
+  bool complete() const { return static_cast<int>(ranks_.size()) == count_; }
+  bool all_ended() const;                // of those found
+  std::vector<int> descriptors() const;  // readable at a rank's end; only of those still running
+  const std::vector<Rank>& ranks() const { return ranks_; }
+
+  void ask_to_save();  // SIGUSR1, once to each
+  void kill();         // SIGKILL
+
+  // Waits until all that announced themselves have ended; after `patience`, kills them.
+  void wait_or_kill(std::chrono::milliseconds patience);
+
+ private:
+  std::vector<std::filesystem::path> worker_directories_;
+  int count_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace coxswain::contract

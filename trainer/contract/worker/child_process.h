@@ -1,0 +1,100 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Processes that never outlive the one that started them. For single-threaded supervisors.
+namespace coxswain::contract {
+
+// Resource: an open descriptor, closed when it goes; -1: none.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor() { close(); }
+  int get() const { return fd_; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+// Value. How a process ended. `code` is what a shell says: the exit code, or 128 + signal.
+struct ProcessEnd {
+  int code = 0;
+  int signal = 0;  // 0: it exited by itself
+  bool operator==(const ProcessEnd&) const = default;
+};
+
+// Value. What to start and how it hangs on its parent.
+struct ProcessOptions {
+  std::vector<std::string> command;                // [0] is looked for in PATH
+  std::map<std::string, std::string> environment;  // replaces or adds to the parent's
+  int death_signal = 9;  // sent to it when the thread that started it ends, however it ends
+  int stdout_fd = -1;    // -1: the parent's
+  int stderr_fd = -1;    // -1: the parent's
+};
+
+// Resource: a child in a process group of its own, with no signal blocked and /dev/null as input.
+//
+// The destructor kills what is left of its group and collects it.
+class ChildProcess {
+ public:
+  // Throws Error(kBadInput) naming the program when it can't be executed.
+  explicit ChildProcess(const ProcessOptions& options);
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&&) = delete;
+  ~ChildProcess();
+
+  pid_t pid() const { return pid_; }
+  int descriptor() const { return pidfd_.get(); }  // readable in poll() once it ended
+
+  void signal(int number);        // to it alone; nothing happens once it ended
+  void signal_group(int number);  // to it and what it started
+  // Once it ended: collects it and kills what is left of its group. The same answer from then on.
+  std::optional<ProcessEnd> end();
+
+ private:
+  pid_t pid_ = -1;
+  FileDescriptor pidfd_;
+  std::optional<ProcessEnd> end_;
+};
+
+// Somebody else's process: a descriptor that becomes readable when it ends, or none if it is gone
+// already. Signals sent through it never reach another process that got the same number later.
+FileDescriptor watch_process(pid_t pid);
+void signal_process(const FileDescriptor& process, int number);
+bool has_ended(const FileDescriptor& process);
+
+// Resource: the listed signals arrive here instead of interrupting, until it goes. SIGPIPE is
+// ignored meanwhile, so that a closed pipe is an error of write().
+class SignalQueue {
+ public:
+  explicit SignalQueue(std::initializer_list<int> signals);
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+  ~SignalQueue();
+
+  int descriptor() const { return fd_.get(); }
+  std::optional<int> next();  // the oldest one waiting
+
+ private:
+  FileDescriptor fd_;
+  sigset_t blocked_;
+  sigset_t before_;
+  void (*pipe_handler_before_)(int);
+};
+
+// Waits until one of the descriptors (-1: skipped) is readable, at most until `timeout`.
+void wait_readable(const std::vector<int>& descriptors, std::chrono::milliseconds timeout);
+
+}  // namespace coxswain::contract

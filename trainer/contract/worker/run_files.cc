@@ -1,0 +1,96 @@
+#include "trainer/contract/worker/run_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/constants.h"
+
+namespace coxswain::contract {
+
+namespace {
+
+constexpr std::size_t kMaxPidFileBytes = 64 * 1024;
+
+[[noreturn]] void fail(const std::filesystem::path& file) {
+  throw Error(ExitCode::kVolume,
+              fmt::format("[run] can't write {}: {}", file.string(), std::strerror(errno)));
+}
+
+void write_to(const std::filesystem::path& file, int flags, std::string_view text) {
+  std::error_code ignored;  // what is wrong shows at open()
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  const FileDescriptor fd(open(file.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (fd.get() < 0) fail(file);
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail(file);
+}
+
+}  // namespace
+
+std::filesystem::path worker_directory(const WorkerEnv& env) {
+  if (env.run_dir.empty()) return kRunDirectory;
+  return env.run_dir / std::to_string(env.attempt) / fmt::format("worker-{}", env.index);
+}
+
+std::filesystem::path pid_file(const std::filesystem::path& worker_directory) {
+  return worker_directory / "pid";
+}
+
+std::filesystem::path rank_file(const std::filesystem::path& worker_directory, int rank) {
+  return worker_directory / fmt::format("rank-{}.json", rank);
+}
+
+std::filesystem::path command_message_file(const std::filesystem::path& worker_directory,
+                                           int rank) {
+  return worker_directory / fmt::format("command-{}.json", rank);
+}
+
+std::filesystem::path termination_file(const WorkerEnv& env) {
+  if (env.run_dir.empty()) return kTerminationMessagePath;
+  return worker_directory(env) / "termination.json";
+}
+
+std::filesystem::path endpoint_file(const std::filesystem::path& worker_directory) {
+  return worker_directory / "endpoint";
+}
+
+std::vector<AnnouncedRank> read_announced(const std::filesystem::path& worker_directory) {
+  std::istringstream text(
+      read_small_file(pid_file(worker_directory), kMaxPidFileBytes).value_or(""));
+  std::vector<AnnouncedRank> ranks;
+  for (AnnouncedRank next; text >> next.pid >> next.rank;) {
+    if (next.pid > 1) ranks.push_back(next);  // 0, 1 and negative numbers mean others to kill()
+  }
+  return ranks;
+}
+
+void announce_this_process(const std::filesystem::path& worker_directory, int rank) {
+  // One write() of a short line at the end of the file: ranks of one worker don't mix theirs.
+  write_to(pid_file(worker_directory), O_APPEND, fmt::format("{} {}\n", getpid(), rank));
+}
+
+std::optional<std::string> read_small_file(const std::filesystem::path& file,
+                                           std::size_t max_bytes) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text(max_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (!in.is_open() || in.bad() || text.size() > max_bytes) return std::nullopt;
+  return text;
+}
+
+void write_whole_file(const std::filesystem::path& file, std::string_view text) {
+  // A termination log of a pod is a mounted file, which can't be replaced.
+  if (file == kTerminationMessagePath) return write_to(file, O_TRUNC, text);
+  const std::filesystem::path temporary = fmt::format("{}.{}", file.string(), getpid());
+  write_to(temporary, O_TRUNC, text);
+  if (rename(temporary.c_str(), file.c_str()) != 0) fail(file);
+}
+
+}  // namespace coxswain::contract

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/contract/worker/worker_env.h"
+
+// The files through which the processes of one attempt know of each other. In a pod they lie in
+// kRunDirectory, in a local run in <run dir>/<attempt>/worker-<index>.
+namespace coxswain::contract {
+
+std::filesystem::path worker_directory(const WorkerEnv& env);  // of the worker env.index
+
+// "<process> <rank>" a line: the supervisors of the worker's ranks, in the order of their start.
+std::filesystem::path pid_file(const std::filesystem::path& worker_directory);
+// How a rank ended, written by its supervisor.
+std::filesystem::path rank_file(const std::filesystem::path& worker_directory, int rank);
+// The termination message (to_json) that the command of a rank leaves before it ends, if it can.
+std::filesystem::path command_message_file(const std::filesystem::path& worker_directory, int rank);
+// The worker's own termination message: kTerminationMessagePath in a pod.
+std::filesystem::path termination_file(const WorkerEnv& env);
+// The port of rank 0's endpoint; local runs only, where any free port is taken.
+std::filesystem::path endpoint_file(const std::filesystem::path& worker_directory);
+
+struct AnnouncedRank {
+  pid_t pid = 0;
+  int rank = 0;
+  bool operator==(const AnnouncedRank&) const = default;
+};
+
+// What pid_file() holds; empty when there is none.
+std::vector<AnnouncedRank> read_announced(const std::filesystem::path& worker_directory);
+
+// Adds this process to pid_file(), as the supervisor of `rank`; makes the directory.
+void announce_this_process(const std::filesystem::path& worker_directory, int rank);
+
+// Nothing when it can't be read or holds more than `max_bytes`.
+std::optional<std::string> read_small_file(const std::filesystem::path& file,
+                                           std::size_t max_bytes);
+
+// All of it or nothing is seen by readers. Makes the directory. Throws Error(74).
+void write_whole_file(const std::filesystem::path& file, std::string_view text);
+
+}  // namespace coxswain::contract

@@ -1,0 +1,167 @@
+#include "trainer/launch/mpi_worker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+
+#include "trainer/contract/worker/announced_ranks.h"
+#include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/run_files.h"
+#include "trainer/launch/error_filter.h"
+#include "trainer/launch/mpirun.h"
+#include "trainer/launch/rank_report.h"
+
+namespace coxswain::launch {
+
+namespace {
+
+using contract::FileDescriptor;
+using contract::WorkerEnv;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kLookEvery{20};           // for ranks that announce themselves
+constexpr milliseconds kRankPatience{5'000};     // a rank ends itself 2 s after its launcher's end
+constexpr milliseconds kMpirunPatience{30'000};  // after the end of all ranks
+
+struct Pipe {
+  FileDescriptor out;
+  FileDescriptor in;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(ExitCode::kInternal, "[launch] no more pipes");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+void write_to_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody reads any more: the ranks go on without
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// mpirun, its error output and the ranks below it, until nothing of them runs any more.
+class MpiRun {
+ public:
+  MpiRun(const WorkerEnv& env, const WorkerOptions& options)
+      : env_(env),
+        own_({contract::worker_directory(env)}, env.slots),
+        errors_(make_pipe()),
+        mpirun_(start(env, options, errors_.in.get())) {
+    errors_.in.close();
+  }
+
+  void wait() {
+    std::optional<Clock::time_point> mpirun_deadline;
+    while (!mpirun_.end()) {
+      own_.look();
+      wait_for_news(mpirun_deadline);
+      pass_on_errors();
+      while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
+      if (asked_) own_.ask_to_save();
+      if (!own_.complete() || !own_.all_ended()) continue;
+      if (!mpirun_deadline) mpirun_deadline = Clock::now() + kMpirunPatience;
+      if (Clock::now() >= *mpirun_deadline) mpirun_.signal_group(SIGKILL);
+    }
+    end_ranks();
+    pass_on_errors();
+    write_to_stderr(filter_.finish());
+  }
+
+  contract::TerminationMessage end() {
+    contract::TerminationMessage result = combine(reports_of(own_));
+    const contract::ProcessEnd mpirun_end = mpirun_.end().value_or(contract::ProcessEnd{});
+    const bool cause_known = result.exit_code != 0 && result.reason != "PeerLost";
+    if (mpirun_end.code == 0 || cause_known) return result;
+    if (mpirun_end.signal != 0) {
+      return mpirun_failed(result, mpirun_end.code, "Signal",
+                           fmt::format("mpirun was killed by signal {}", mpirun_end.signal));
+    }
+    if (!own_.ranks().empty()) return result;
+    return mpirun_failed(result, static_cast<int>(ExitCode::kInternal), "LaunchFailed",
+                         fmt::format("mpirun could not start the ranks (code {}): {}",
+                                     mpirun_end.code, filter_.complaint()));
+  }
+
+ private:
+  static contract::ChildProcess start(const WorkerEnv& env, const WorkerOptions& options,
+                                      int stderr_fd) {
+    const MpirunCall call = local_mpirun(env, options.trainer, options.command, geteuid() == 0,
+                                         contract::lookup_environment);
+    return contract::ChildProcess({.command = call.command,
+                                   .environment = call.environment,
+                                   .death_signal = SIGKILL,
+                                   .stdout_fd = -1,
+                                   .stderr_fd = stderr_fd});
+  }
+
+  void wait_for_news(std::optional<Clock::time_point> deadline) {
+    std::vector<int> descriptors = own_.descriptors();
+    descriptors.insert(descriptors.end(),
+                       {signals_.descriptor(), mpirun_.descriptor(), errors_.out.get()});
+    milliseconds timeout = own_.complete() ? milliseconds(60'000) : kLookEvery;
+    if (deadline) timeout = std::chrono::ceil<milliseconds>(*deadline - Clock::now());
+    contract::wait_readable(descriptors, timeout);
+  }
+
+  void pass_on_errors() {
+    std::array<char, 4096> buffer;
+    while (errors_.out.get() >= 0) {
+      const ssize_t size = read(errors_.out.get(), buffer.data(), buffer.size());
+      if (size < 0) return;
+      if (size == 0) return errors_.out.close();
+      write_to_stderr(
+          filter_.take({buffer.data(), static_cast<std::size_t>(size)}, !own_.ranks().empty()));
+    }
+  }
+
+  // Those of every worker: they are all on this machine.
+  void end_ranks() {
+    own_.wait_or_kill(kRankPatience);
+    std::vector<std::filesystem::path> others;
+    WorkerEnv other = env_;
+    for (other.index = 1; other.index < env_.world_size / env_.slots; ++other.index) {
+      others.push_back(contract::worker_directory(other));
+    }
+    contract::AnnouncedRanks(others, env_.world_size - env_.slots).wait_or_kill(kRankPatience);
+  }
+
+  static contract::TerminationMessage mpirun_failed(contract::TerminationMessage seen, int code,
+                                                    std::string reason, std::string message) {
+    seen.exit_code = code;
+    seen.rank = -1;
+    seen.phase = "Launch";
+    seen.reason = std::move(reason);
+    seen.message = std::move(message);
+    write_to_stderr("[launch] " + seen.message + "\n");
+    return seen;
+  }
+
+  const WorkerEnv& env_;
+  contract::SignalQueue signals_{SIGTERM, SIGINT};
+  contract::AnnouncedRanks own_;
+  Pipe errors_;
+  contract::ChildProcess mpirun_;
+  ErrorFilter filter_;
+  bool asked_ = false;
+};
+
+}  // namespace
+
+contract::TerminationMessage run_mpi_worker(const WorkerEnv& env, const WorkerOptions& options) {
+  MpiRun run(env, options);
+  run.wait();
+  return run.end();
+}
+
+}  // namespace coxswain::launch
