@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "trainer/graph/passes.h"
 
@@ -12,7 +12,8 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 bool is_statistic(const Parameter& p) { return p.kind == SegmentKind::kStatistic; }
 
-// Statistics in forward order, then trainable tensors from the last node to the first: the order of backward.
+// Statistics in forward order, then trainable tensors from the last node to the first: the order of
+// backward.
 std::vector<Parameter> buffer_order(const Graph& graph) {
   std::vector<Parameter> result;
   std::ranges::copy_if(parameters(graph), std::back_inserter(result), is_statistic);
@@ -30,10 +31,12 @@ class Differentiation {
     program_.graph = graph;
     program_.training = mode == Mode::kTraining;
     program_.parameters = buffer_order(graph);
-    for (const Node& node : graph.nodes) program_.edges.push_back({node.name, node.shape, node.type});
+    for (const Node& node : graph.nodes)
+      program_.edges.push_back({node.name, node.shape, node.type});
     program_.gradient_edges.assign(graph.nodes.size(), -1);
     contributions_.resize(graph.nodes.size());
-    if (std::ranges::any_of(graph.nodes, [](const Node& n) { return n.type == DataType::kBFloat16; })) {
+    if (std::ranges::any_of(graph.nodes,
+                            [](const Node& n) { return n.type == DataType::kBFloat16; })) {
       gradient_type_ = DataType::kBFloat16;
     }
   }
@@ -62,7 +65,8 @@ class Differentiation {
     const int loss = static_cast<int>(program_.graph.nodes.size()) - 1;
     const int logits = node(loss).inputs[0];
     if (!has_gradient_[at(logits)]) return;
-    program_.steps.push_back({StepKind::kLossGradient, loss, {logits}, {contribute(loss, logits)}, {}});
+    program_.steps.push_back(
+        {StepKind::kLossGradient, loss, {logits}, {contribute(loss, logits)}, {}});
     for (int i = loss - 1; i > 0; --i) {
       if (has_gradient_[at(i)]) backward(i);
     }
@@ -81,8 +85,10 @@ class Differentiation {
     const int input = n.inputs[0];
     const bool weights_apart = n.op == Op::kConv2d || n.op == Op::kDense;
     if (weights_apart || !has_gradient_[at(input)]) {
-      std::vector<int> reads = weights_apart ? std::vector{input, gradient} : data_reads(i, gradient);
-      program_.steps.push_back({StepKind::kBackwardWeights, i, std::move(reads), {}, parameters_of(i, false)});
+      std::vector<int> reads =
+          weights_apart ? std::vector{input, gradient} : data_reads(i, gradient);
+      program_.steps.push_back(
+          {StepKind::kBackwardWeights, i, std::move(reads), {}, parameters_of(i, false)});
     }
     if (!has_gradient_[at(input)]) return;
     Step step{StepKind::kBackwardData, i, data_reads(i, gradient), {contribute(i, input)}, {}};
@@ -103,11 +109,13 @@ class Differentiation {
     return reads;
   }
 
-  // The edge of d(output) of node i: its only contribution, or a new edge where there is work to do.
+  // The edge of d(output) of node i: its only contribution, or a new edge where there is work to
+  // do.
   int join(int i) {
     const std::vector<int>& parts = contributions_[at(i)];
     if (!needs_join(i)) return parts.front();
-    Step step{StepKind::kJoinGradients, i, parts, {new_edge(i, fmt::format("d({})", node(i).name))}, {}};
+    Step step{
+        StepKind::kJoinGradients, i, parts, {new_edge(i, fmt::format("d({})", node(i).name))}, {}};
     if (takes_derivative(i)) step.reads.push_back(i);
     program_.steps.push_back(step);
     return step.writes.front();
@@ -124,7 +132,8 @@ class Differentiation {
     if (relu_taken_at_pool(i)) return true;
     if (node(i).activation == Activation::kNone || node(i).op == Op::kBatchNorm) return false;
     for (int reader = i + 1; reader < static_cast<int>(program_.graph.nodes.size()); ++reader) {
-      if (!node(reader).inputs.empty() && node(reader).inputs[0] == i && relu_taken_at_pool(reader)) {
+      if (!node(reader).inputs.empty() && node(reader).inputs[0] == i &&
+          relu_taken_at_pool(reader)) {
         return false;
       }
     }
@@ -133,8 +142,9 @@ class Differentiation {
 
   // A new edge for what `reader` adds to d(output) of node `to`.
   int contribute(int reader, int to) {
-    const std::string name = needs_join(to) ? fmt::format("d({})<-{}", node(to).name, node(reader).name)
-                                            : fmt::format("d({})", node(to).name);
+    const std::string name = needs_join(to)
+                                 ? fmt::format("d({})<-{}", node(to).name, node(reader).name)
+                                 : fmt::format("d({})", node(to).name);
     const int edge = new_edge(to, name);
     contributions_[at(to)].push_back(edge);
     return edge;
@@ -149,7 +159,8 @@ class Differentiation {
     std::vector<int> result;
     for (std::size_t p = 0; p < program_.parameters.size(); ++p) {
       const Parameter& parameter = program_.parameters[p];
-      if (parameter.node == i && is_statistic(parameter) == statistics) result.push_back(static_cast<int>(p));
+      if (parameter.node == i && is_statistic(parameter) == statistics)
+        result.push_back(static_cast<int>(p));
     }
     return result;
   }
@@ -166,8 +177,8 @@ class Differentiation {
 
   Program program_;
   std::vector<int> readers_;
-  std::vector<bool> has_gradient_;                // of a node: its output depends on a trainable tensor
-  std::vector<std::vector<int>> contributions_;   // to d(output) of each node, one a reader
+  std::vector<bool> has_gradient_;  // of a node: its output depends on a trainable tensor
+  std::vector<std::vector<int>> contributions_;  // to d(output) of each node, one a reader
   DataType gradient_type_ = DataType::kFloat32;
 };
 

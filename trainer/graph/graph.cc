@@ -7,29 +7,46 @@ namespace coxswain::graph {
 
 std::string_view name_of(Op op) {
   switch (op) {
-    case Op::kInput: return "input";
-    case Op::kConv2d: return "conv2d";
-    case Op::kDense: return "dense";
-    case Op::kBatchNorm: return "batchnorm";
-    case Op::kRelu: return "relu";
-    case Op::kTanh: return "tanh";
-    case Op::kGelu: return "gelu";
-    case Op::kAdd: return "add";
-    case Op::kMaxPool: return "maxpool";
-    case Op::kAvgPool: return "avgpool";
-    case Op::kGlobalAvgPool: return "globalavgpool";
-    case Op::kFlatten: return "flatten";
-    case Op::kDropout: return "dropout";
-    case Op::kSoftmaxCrossEntropy: return "loss";
+    case Op::kInput:
+      return "input";
+    case Op::kConv2d:
+      return "conv2d";
+    case Op::kDense:
+      return "dense";
+    case Op::kBatchNorm:
+      return "batchnorm";
+    case Op::kRelu:
+      return "relu";
+    case Op::kTanh:
+      return "tanh";
+    case Op::kGelu:
+      return "gelu";
+    case Op::kAdd:
+      return "add";
+    case Op::kMaxPool:
+      return "maxpool";
+    case Op::kAvgPool:
+      return "avgpool";
+    case Op::kGlobalAvgPool:
+      return "globalavgpool";
+    case Op::kFlatten:
+      return "flatten";
+    case Op::kDropout:
+      return "dropout";
+    case Op::kSoftmaxCrossEntropy:
+      return "loss";
   }
   return "";
 }
 
 std::string_view name_of(Activation activation) {
   switch (activation) {
-    case Activation::kNone: return "none";
-    case Activation::kRelu: return "relu";
-    case Activation::kTanh: return "tanh";
+    case Activation::kNone:
+      return "none";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kTanh:
+      return "tanh";
   }
   return "";
 }
@@ -57,9 +74,10 @@ std::string to_text(const Graph& graph) {
   std::string text;
   for (const Node& node : graph.nodes) {
     std::vector<std::string_view> inputs;
-    for (const int input : node.inputs) inputs.push_back(graph.nodes[static_cast<std::size_t>(input)].name);
-    text += fmt::format("{} = {}({}){} : {} {}\n", node.name, name_of(node.op), fmt::join(inputs, ", "),
-                        attributes_text(node), tensor::to_text(node.shape),
+    for (const int input : node.inputs)
+      inputs.push_back(graph.nodes[static_cast<std::size_t>(input)].name);
+    text += fmt::format("{} = {}({}){} : {} {}\n", node.name, name_of(node.op),
+                        fmt::join(inputs, ", "), attributes_text(node), tensor::to_text(node.shape),
                         node.type == DataType::kFloat32 ? "f32" : "bf16");
   }
   return text;

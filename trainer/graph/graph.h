@@ -45,17 +45,17 @@ struct Initializer {
 // The rule by which infer_shapes computes a weight's initializer from its fan-in and fan-out.
 // fan_in = C*R*S, fan_out = K*R*S; for Dense fan_in = in, fan_out = out.
 enum class WeightInit {
-  kXavierUniform,       // U(+-sqrt(6 / (fan_in + fan_out))): Glorot; Keras, D2L (avg, magnitude 3)
-  kHeNormalIn,          // N(0, sqrt(2 / fan_in)): MXNet's Xavier(gaussian, in, 2)
-  kHeNormalOut,         // N(0, sqrt(2 / fan_out)): torchvision's convolutions
-  kSingaConv,           // N(0, sqrt(2 / (C*R*S + K)))
-  kSingaDense,          // N(0, sqrt(2 / (in + out)))
-  kTorchDense,          // U(+-1/sqrt(fan_in)), the bias too
+  kXavierUniform,  // U(+-sqrt(6 / (fan_in + fan_out))): Glorot; Keras, D2L (avg, magnitude 3)
+  kHeNormalIn,     // N(0, sqrt(2 / fan_in)): MXNet's Xavier(gaussian, in, 2)
+  kHeNormalOut,    // N(0, sqrt(2 / fan_out)): torchvision's convolutions
+  kSingaConv,      // N(0, sqrt(2 / (C*R*S + K)))
+  kSingaDense,     // N(0, sqrt(2 / (in + out)))
+  kTorchDense,     // U(+-1/sqrt(fan_in)), the bias too
 };
 
 // A trainable tensor or a running statistic of one node.
 struct Parameter {
-  std::string name;                // "conv1.weight"
+  std::string name;  // "conv1.weight"
   SegmentKind kind = SegmentKind::kWeight;
   std::vector<std::int64_t> dims;  // canonical
   Initializer init;
@@ -63,20 +63,21 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-// Value. One operation and its output. Attributes that an operation doesn't have stay at their defaults.
+// Value. One operation and its output. Attributes that an operation doesn't have stay at their
+// defaults.
 struct Node {
   Op op = Op::kInput;
-  std::string name;                // unique; prefix of its parameters' names
-  std::vector<int> inputs;         // indices of earlier nodes
-  std::int64_t channels = 0;       // Conv2d, Dense: outputs K
-  int kernel = 0;                  // Conv2d, MaxPool, AvgPool: square window
+  std::string name;           // unique; prefix of its parameters' names
+  std::vector<int> inputs;    // indices of earlier nodes
+  std::int64_t channels = 0;  // Conv2d, Dense: outputs K
+  int kernel = 0;             // Conv2d, MaxPool, AvgPool: square window
   int stride = 1;
   int pad = 0;
-  bool bias = false;               // Conv2d, Dense
-  bool fixed_gamma = false;        // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
-  float epsilon = 1e-5F;           // BatchNorm
-  float rate = 0;                  // Dropout: probability of zero
-  float label_smoothing = 0;       // SoftmaxCrossEntropy
+  bool bias = false;          // Conv2d, Dense
+  bool fixed_gamma = false;   // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
+  float epsilon = 1e-5F;      // BatchNorm
+  float rate = 0;             // Dropout: probability of zero
+  float label_smoothing = 0;  // SoftmaxCrossEntropy
   WeightInit weight_init = WeightInit::kXavierUniform;
 
   Activation activation = Activation::kNone;  // set by fuse
@@ -92,11 +93,13 @@ struct Graph {
   const Node& input() const { return nodes.front(); }
   const Node& loss() const { return nodes.back(); }
   // The node whose output the loss reads: (N, classes, 1, 1).
-  const Node& logits() const { return nodes[static_cast<std::size_t>(nodes.back().inputs.front())]; }
+  const Node& logits() const {
+    return nodes[static_cast<std::size_t>(nodes.back().inputs.front())];
+  }
   bool operator==(const Graph&) const = default;
 };
 
-std::string_view name_of(Op op);           // "conv2d"
+std::string_view name_of(Op op);  // "conv2d"
 std::string_view name_of(Activation activation);
 std::string to_text(const Graph& graph);
 
@@ -115,8 +118,8 @@ class Builder {
  public:
   explicit Builder(Shape input_per_sample);  // n is ignored
   int input() const { return 0; }
-  int conv(int x, std::string name, std::int64_t channels, int kernel, int stride, int pad, bool bias,
-           WeightInit init);
+  int conv(int x, std::string name, std::int64_t channels, int kernel, int stride, int pad,
+           bool bias, WeightInit init);
   int dense(int x, std::string name, std::int64_t outputs, bool bias, WeightInit init);
   int batch_norm(int x, std::string name, float epsilon = 1e-5F, bool fixed_gamma = false);
   int relu(int x);

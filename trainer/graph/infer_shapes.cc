@@ -1,6 +1,6 @@
-#include <set>
-
 #include <fmt/format.h>
+
+#include <set>
 
 #include "trainer/contract/error.h"
 #include "trainer/graph/passes.h"
@@ -13,7 +13,8 @@ namespace {
   throw Error(ExitCode::kBadInput, fmt::format("[model] layer {}: {}", node.name, what));
 }
 
-// Rows or columns of a window's output: floor((size + 2 pad - kernel) / stride) + 1, 0 when it does not fit.
+// Rows or columns of a window's output: floor((size + 2 pad - kernel) / stride) + 1, 0 when it does
+// not fit.
 std::int64_t window_output(const Node& node, std::int64_t size) {
   const std::int64_t room = size + 2 * std::int64_t{node.pad} - node.kernel;
   return room < 0 ? 0 : room / node.stride + 1;
@@ -21,14 +22,18 @@ std::int64_t window_output(const Node& node, std::int64_t size) {
 
 Shape window_shape(const Node& node, const Shape& in, std::int64_t channels) {
   if (node.kernel < 1 || node.stride < 1 || node.pad < 0 || node.pad >= node.kernel) {
-    refuse(node, fmt::format("window of kernel {}, stride {}, pad {}: kernel and stride must be at least 1, "
-                             "pad below the kernel",
-                             node.kernel, node.stride, node.pad));
+    refuse(
+        node,
+        fmt::format("window of kernel {}, stride {}, pad {}: kernel and stride must be at least 1, "
+                    "pad below the kernel",
+                    node.kernel, node.stride, node.pad));
   }
   const Shape out{in.n, channels, window_output(node, in.h), window_output(node, in.w)};
   if (out.h < 1 || out.w < 1) {
-    refuse(node, fmt::format("a {0}x{0} window with pad {1} does not fit its input {2}: the output would be {3}",
-                             node.kernel, node.pad, tensor::to_text(in), tensor::to_text(out)));
+    refuse(node,
+           fmt::format(
+               "a {0}x{0} window with pad {1} does not fit its input {2}: the output would be {3}",
+               node.kernel, node.pad, tensor::to_text(in), tensor::to_text(out)));
   }
   return out;
 }
@@ -37,16 +42,16 @@ Shape add_shape(const Graph& graph, const Node& node) {
   const Node& a = graph.nodes[static_cast<std::size_t>(node.inputs[0])];
   const Node& b = graph.nodes[static_cast<std::size_t>(node.inputs[1])];
   if (a.shape != b.shape) {
-    refuse(node, fmt::format("its inputs differ: {} is {}, {} is {}", a.name, tensor::to_text(a.shape), b.name,
-                             tensor::to_text(b.shape)));
+    refuse(node, fmt::format("its inputs differ: {} is {}, {} is {}", a.name,
+                             tensor::to_text(a.shape), b.name, tensor::to_text(b.shape)));
   }
   return a.shape;
 }
 
 Shape loss_shape(const Node& node, const Shape& in) {
   if (in.h != 1 || in.w != 1) {
-    refuse(node, fmt::format("its input must be one value a class, {}x{}x1x1, but is {}", in.n, in.c,
-                             tensor::to_text(in)));
+    refuse(node, fmt::format("its input must be one value a class, {}x{}x1x1, but is {}", in.n,
+                             in.c, tensor::to_text(in)));
   }
   if (node.label_smoothing < 0 || node.label_smoothing >= 1) {
     refuse(node, fmt::format("label smoothing {} is not in [0, 1)", node.label_smoothing));
@@ -56,8 +61,8 @@ Shape loss_shape(const Node& node, const Shape& in) {
 
 void require_channels(const Node& node, const Shape& in) {
   if (node.channels >= 1) return;
-  refuse(node, fmt::format("needs at least 1 output for its input {}, but has {}", tensor::to_text(in),
-                           node.channels));
+  refuse(node, fmt::format("needs at least 1 output for its input {}, but has {}",
+                           tensor::to_text(in), node.channels));
 }
 
 Shape output_shape(const Graph& graph, const Node& node) {
@@ -70,15 +75,22 @@ Shape output_shape(const Graph& graph, const Node& node) {
       require_channels(node, in);
       return {in.n, node.channels, 1, 1};
     case Op::kMaxPool:
-    case Op::kAvgPool: return window_shape(node, in, in.c);
-    case Op::kGlobalAvgPool: return {in.n, in.c, 1, 1};
-    case Op::kFlatten: return {in.n, in.per_sample(), 1, 1};
-    case Op::kAdd: return add_shape(graph, node);
-    case Op::kSoftmaxCrossEntropy: return loss_shape(node, in);
+    case Op::kAvgPool:
+      return window_shape(node, in, in.c);
+    case Op::kGlobalAvgPool:
+      return {in.n, in.c, 1, 1};
+    case Op::kFlatten:
+      return {in.n, in.per_sample(), 1, 1};
+    case Op::kAdd:
+      return add_shape(graph, node);
+    case Op::kSoftmaxCrossEntropy:
+      return loss_shape(node, in);
     case Op::kDropout:
-      if (node.rate < 0 || node.rate >= 1) refuse(node, fmt::format("rate {} is not in [0, 1)", node.rate));
+      if (node.rate < 0 || node.rate >= 1)
+        refuse(node, fmt::format("rate {} is not in [0, 1)", node.rate));
       return in;
-    default: return in;
+    default:
+      return in;
   }
 }
 

@@ -9,7 +9,8 @@ namespace coxswain::graph {
 
 namespace {
 
-std::array<float, 4> four_values(const Initializer& init, const std::array<std::uint32_t, 4>& words) {
+std::array<float, 4> four_values(const Initializer& init,
+                                 const std::array<std::uint32_t, 4>& words) {
   std::array<float, 4> values{};
   if (init.kind == InitKind::kNormal) {
     const auto [a, b] = tensor::to_normal(words[0], words[1]);

@@ -15,13 +15,18 @@ float root(double value) { return static_cast<float>(std::sqrt(value)); }
 
 Initializer weight_initializer(WeightInit rule, const Fans& fans, std::int64_t outputs) {
   switch (rule) {
-    case WeightInit::kXavierUniform: return {InitKind::kUniform, root(6 / (fans.in + fans.out))};
-    case WeightInit::kHeNormalIn: return {InitKind::kNormal, root(2 / fans.in)};
-    case WeightInit::kHeNormalOut: return {InitKind::kNormal, root(2 / fans.out)};
+    case WeightInit::kXavierUniform:
+      return {InitKind::kUniform, root(6 / (fans.in + fans.out))};
+    case WeightInit::kHeNormalIn:
+      return {InitKind::kNormal, root(2 / fans.in)};
+    case WeightInit::kHeNormalOut:
+      return {InitKind::kNormal, root(2 / fans.out)};
     case WeightInit::kSingaConv:
       return {InitKind::kNormal, root(2 / (fans.in + static_cast<double>(outputs)))};
-    case WeightInit::kSingaDense: return {InitKind::kNormal, root(2 / (fans.in + fans.out))};
-    case WeightInit::kTorchDense: return {InitKind::kUniform, root(1 / fans.in)};
+    case WeightInit::kSingaDense:
+      return {InitKind::kNormal, root(2 / (fans.in + fans.out))};
+    case WeightInit::kTorchDense:
+      return {InitKind::kUniform, root(1 / fans.in)};
   }
   return {};
 }
@@ -42,13 +47,13 @@ std::vector<Parameter> weight_and_bias(const Graph& graph, int index) {
   } else {
     weight.dims = {k, in.c, node.kernel, node.kernel};
   }
-  weight.init = weight_initializer(
-      node.weight_init, {static_cast<double>(fan_in), static_cast<double>(fan_out)}, k);
+  weight.init = weight_initializer(node.weight_init,
+                                   {static_cast<double>(fan_in), static_cast<double>(fan_out)}, k);
   std::vector<Parameter> result{weight};
   if (node.bias) {
     const bool torch = node.weight_init == WeightInit::kTorchDense;
-    result.push_back({node.name + ".bias", SegmentKind::kBias, {k},
-                      torch ? weight.init : Initializer{}, index});
+    result.push_back(
+        {node.name + ".bias", SegmentKind::kBias, {k}, torch ? weight.init : Initializer{}, index});
   }
   return result;
 }
@@ -71,10 +76,12 @@ std::vector<Parameter> batch_norm_parameters(const Node& node, int index) {
 std::vector<Parameter> parameters(const Graph& graph, int node) {
   switch (graph.nodes[static_cast<std::size_t>(node)].op) {
     case Op::kConv2d:
-    case Op::kDense: return weight_and_bias(graph, node);
+    case Op::kDense:
+      return weight_and_bias(graph, node);
     case Op::kBatchNorm:
       return batch_norm_parameters(graph.nodes[static_cast<std::size_t>(node)], node);
-    default: return {};
+    default:
+      return {};
   }
 }
 

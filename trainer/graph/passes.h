@@ -8,15 +8,15 @@ namespace coxswain::graph {
 enum class Precision { kFloat32, kBFloat16 };
 enum class Mode { kTraining, kEvaluation };
 
-// Gives every node its (N, C, H, W) for a batch of `batch_size`. Throws Error (65) naming the layer and both
-// shapes when a window does not fit or the inputs of Add differ.
+// Gives every node its (N, C, H, W) for a batch of `batch_size`. Throws Error (65) naming the layer
+// and both shapes when a window does not fit or the inputs of Add differ.
 Graph infer_shapes(Graph graph, std::int64_t batch_size);
 
 // Gives every node its DataType: bf16 everywhere but the input and the logits.
 Graph assign_types(Graph graph, Precision precision);
 
-// Folds Relu and Tanh into the Conv2d, Dense, BatchNorm or Add before them (when that has no other reader),
-// and drops Flatten before Dense, which reads (N, C, H, W) as it is.
+// Folds Relu and Tanh into the Conv2d, Dense, BatchNorm or Add before them (when that has no other
+// reader), and drops Flatten before Dense, which reads (N, C, H, W) as it is.
 Graph fuse(Graph graph);
 
 // Orders the work: forward alone for evaluation; forward, loss gradient and backward for training.

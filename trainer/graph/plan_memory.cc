@@ -14,9 +14,13 @@ struct Range {
   std::int64_t end = 0;
 };
 
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
-bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool overlap(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 // The lowest offset with `bytes` free between the taken ranges.
 std::int64_t lowest_hole(std::vector<Range> taken, std::int64_t bytes) {

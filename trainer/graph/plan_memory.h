@@ -17,8 +17,8 @@ struct MemoryPlan {
   std::int64_t bytes = 0;             // of the arena
 };
 
-// Places buffers in one arena so that no two that live at the same time overlap: largest first, lowest hole
-// that fits.
+// Places buffers in one arena so that no two that live at the same time overlap: largest first,
+// lowest hole that fits.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace coxswain::graph

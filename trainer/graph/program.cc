@@ -9,11 +9,16 @@ namespace {
 
 std::string_view name_of(StepKind kind) {
   switch (kind) {
-    case StepKind::kForward: return "forward";
-    case StepKind::kLossGradient: return "loss-gradient";
-    case StepKind::kJoinGradients: return "join-gradients";
-    case StepKind::kBackwardWeights: return "backward-weights";
-    case StepKind::kBackwardData: return "backward-data";
+    case StepKind::kForward:
+      return "forward";
+    case StepKind::kLossGradient:
+      return "loss-gradient";
+    case StepKind::kJoinGradients:
+      return "join-gradients";
+    case StepKind::kBackwardWeights:
+      return "backward-weights";
+    case StepKind::kBackwardData:
+      return "backward-data";
   }
   return "";
 }
@@ -29,21 +34,27 @@ std::string step_text(const Program& program, const Step& step) {
   std::string text =
       fmt::format("{} {}: {}", name_of(step.kind), node.name, edge_names(program, step.reads));
   if (!step.writes.empty()) text += " -> " + edge_names(program, step.writes);
-  if (step.kind == StepKind::kJoinGradients && joined_activation(program, step) != Activation::kNone) {
+  if (step.kind == StepKind::kJoinGradients &&
+      joined_activation(program, step) != Activation::kNone) {
     text += fmt::format("  derivative of {}", graph::name_of(joined_activation(program, step)));
   }
   std::vector<std::string_view> completes;
-  for (const int p : step.completes) completes.push_back(program.parameters[static_cast<std::size_t>(p)].name);
+  for (const int p : step.completes)
+    completes.push_back(program.parameters[static_cast<std::size_t>(p)].name);
   if (!completes.empty()) text += fmt::format("  completes {}", fmt::join(completes, ", "));
   return text + "\n";
 }
 
 std::string_view name_of(InitKind kind) {
   switch (kind) {
-    case InitKind::kZero: return "zero";
-    case InitKind::kOne: return "one";
-    case InitKind::kNormal: return "normal";
-    case InitKind::kUniform: return "uniform";
+    case InitKind::kZero:
+      return "zero";
+    case InitKind::kOne:
+      return "one";
+    case InitKind::kNormal:
+      return "normal";
+    case InitKind::kUniform:
+      return "uniform";
   }
   return "";
 }
@@ -69,7 +80,8 @@ std::string to_text(const Program& program) {
   for (const Step& step : program.steps) text += step_text(program, step);
   text += "\nparameters\n";
   for (const Parameter& p : program.parameters) {
-    text += fmt::format("{} {} {} {:.6g}\n", p.name, fmt::join(p.dims, "x"), name_of(p.init.kind), p.init.scale);
+    text += fmt::format("{} {} {} {:.6g}\n", p.name, fmt::join(p.dims, "x"), name_of(p.init.kind),
+                        p.init.scale);
   }
   return text;
 }

@@ -16,23 +16,23 @@ struct Edge {
 };
 
 enum class StepKind {
-  kForward,          // inputs -> output. BatchNorm in training also writes its batch's mean and (unbiased)
-                     // variance into the gradient slots of its statistics
-  kLossGradient,     // logits -> d(logits) = (softmax - target) / global_count
-  kJoinGradients,    // contributions of all readers [, output] -> their sum, times the activation's derivative
-                     // computed from the output
+  kForward,  // inputs -> output. BatchNorm in training also writes its batch's mean and (unbiased)
+             // variance into the gradient slots of its statistics
+  kLossGradient,   // logits -> d(logits) = (softmax - target) / global_count
+  kJoinGradients,  // contributions of all readers [, output] -> their sum, times the activation's
+                   // derivative computed from the output
   kBackwardWeights,  // Conv2d, Dense, and a BatchNorm whose input needs no gradient:
                      // input, [output,] d(output) -> parameter gradients
-  kBackwardData,     // d(output) -> this node's contribution to d(input). BatchNorm: parameter gradients as
-                     // well, and its own activation's derivative
+  kBackwardData,     // d(output) -> this node's contribution to d(input). BatchNorm: parameter
+                  // gradients as well, and its own activation's derivative
 };
 
 // Value. One thing to do. `reads` and `writes` name edges; parameters are the node's own.
 //
-// Backward steps read, in this order, the node's input, its output and d(output), and of the first two
-// only what their rule needs: the input for Conv2d and Dense (weights), BatchNorm, MaxPool and Gelu, the
-// output for Relu, Tanh and a BatchNorm with an activation. The loss's forward step writes no edge: its
-// results are sums.
+// Backward steps read, in this order, the node's input, its output and d(output), and of the first
+// two only what their rule needs: the input for Conv2d and Dense (weights), BatchNorm, MaxPool and
+// Gelu, the output for Relu, Tanh and a BatchNorm with an activation. The loss's forward step
+// writes no edge: its results are sums.
 struct Step {
   StepKind kind = StepKind::kForward;
   int node = 0;
@@ -44,9 +44,10 @@ struct Step {
 
 // Value. A model made ready for one batch size and one mode: what to run, in order.
 //
-// The derivative of a fused activation stands in kJoinGradients of its node, except for BatchNorm, which
-// does it itself, and for a Relu whose only reader is a MaxPool: there it is taken at the pool's output,
-// which has the same sign at the place that the gradient goes to, and is a quarter of the size.
+// The derivative of a fused activation stands in kJoinGradients of its node, except for BatchNorm,
+// which does it itself, and for a Relu whose only reader is a MaxPool: there it is taken at the
+// pool's output, which has the same sign at the place that the gradient goes to, and is a quarter
+// of the size.
 struct Program {
   Graph graph;
   bool training = false;
@@ -54,8 +55,8 @@ struct Program {
   std::vector<Step> steps;
   int first_backward = 0;  // index into steps; steps.size() for evaluation
 
-  // In the order of the flat buffer: statistics (complete after forward), then trainable tensors in the order
-  // in which their gradients complete.
+  // In the order of the flat buffer: statistics (complete after forward), then trainable tensors in
+  // the order in which their gradients complete.
   std::vector<Parameter> parameters;
 
   int gradient_of(int node) const { return gradient_edges[static_cast<std::size_t>(node)]; }
@@ -63,8 +64,8 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// The activation whose derivative a kJoinGradients step takes, from the output it reads last; kNone where it
-// only sums.
+// The activation whose derivative a kJoinGradients step takes, from the output it reads last; kNone
+// where it only sums.
 Activation joined_activation(const Program& program, const Step& step);
 
 std::string to_text(const Program& program);

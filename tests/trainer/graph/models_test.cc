@@ -21,7 +21,8 @@ struct Row {
   std::int64_t parameters;
   std::optional<int> tensors;
   std::optional<std::int64_t> running_values;
-  std::string_view mmac = "";  // millions of multiply-accumulates, with the digits of the source's table
+  std::string_view mmac =
+      "";  // millions of multiply-accumulates, with the digits of the source's table
 };
 
 const Shape kDigits{1, 1, 28, 28};
@@ -73,7 +74,9 @@ TEST(Models, have_the_published_sizes) {
     if (row.mmac.empty()) continue;
     const auto point = row.mmac.find('.');
     const std::size_t digits = point == row.mmac.npos ? 0 : row.mmac.size() - point - 1;
-    EXPECT_EQ(fmt::format("{:.{}f}", static_cast<double>(multiply_accumulates(graph)) / 1e6, digits), row.mmac);
+    EXPECT_EQ(
+        fmt::format("{:.{}f}", static_cast<double>(multiply_accumulates(graph)) / 1e6, digits),
+        row.mmac);
   }
 }
 

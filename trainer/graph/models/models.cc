@@ -1,9 +1,9 @@
 #include "trainer/graph/models/models.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/residual_models.h"
@@ -27,10 +27,12 @@ std::vector<ModelInfo> make_models() {
       {"d2l-resnet18", {1, 3, 32, 32}, 10, "Dive into Deep Learning, ResNet-18"},
   };
   for (const int depth : {8, 20, 32, 44, 50, 56, 110, 164}) {
-    result.push_back({fmt::format("{}{}", kCifarPrefix, depth), {1, 3, 28, 28}, 10, mxnet + "resnet.py"});
+    result.push_back(
+        {fmt::format("{}{}", kCifarPrefix, depth), {1, 3, 28, 28}, 10, mxnet + "resnet.py"});
   }
   for (const int depth : {18, 34, 50}) {
-    result.push_back({fmt::format("{}{}", kTorchPrefix, depth), {1, 3, 224, 224}, 1000, "torchvision, v1.5"});
+    result.push_back(
+        {fmt::format("{}{}", kTorchPrefix, depth), {1, 3, 224, 224}, 1000, "torchvision, v1.5"});
   }
   return result;
 }
@@ -68,8 +70,8 @@ const ModelInfo& model_info(std::string_view name) {
   if (found != models().end()) return *found;
   const auto nearest = std::ranges::min_element(
       models(), {}, [&](const ModelInfo& model) { return edit_distance(known, model.name); });
-  throw Error(ExitCode::kBadInput,
-              fmt::format("[model] no model is named '{}'; did you mean '{}'?", known, nearest->name));
+  throw Error(ExitCode::kBadInput, fmt::format("[model] no model is named '{}'; did you mean '{}'?",
+                                               known, nearest->name));
 }
 
 Graph build_model(std::string_view name, Shape input, std::int64_t classes, float label_smoothing) {

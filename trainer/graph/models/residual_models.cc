@@ -1,8 +1,8 @@
 #include "trainer/graph/models/residual_models.h"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include <array>
 
 namespace coxswain::graph {
 

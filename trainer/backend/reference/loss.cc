@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/backend/reference/kernels.h"
+
+namespace coxswain::backend::reference {
+
+namespace {
+
+struct Normaliser {
+  double maximum = 0;
+  double sum = 0;  // of exp(logit - maximum)
+};
+
+Normaliser normaliser(In row) {
+  Normaliser result{row[0], 0};
+  for (const float z : row) result.maximum = std::max<double>(result.maximum, z);
+  for (const float z : row) result.sum += std::exp(z - result.maximum);
+  return result;
+}
+
+// The cross entropy of one row against (1 - s) one-hot(label) + s / classes. Not finite where a
+// logit isn't.
+double row_loss(In row, std::size_t label, double smoothing) {
+  const Normaliser norm = normaliser(row);
+  const double log_sum = std::log(norm.sum) + norm.maximum;
+  const double at_label = log_sum - row[label];
+  if (smoothing == 0) return at_label;
+  double over_all = 0;
+  for (const float z : row) over_all += log_sum - z;
+  return (1 - smoothing) * at_label + smoothing * over_all / static_cast<double>(row.size());
+}
+
+// How many classes come before the label's: a greater logit, or an equal one of a lower index.
+// Comparisons are written so that a NaN counts against the row.
+int classes_before(In row, std::size_t label) {
+  int count = 0;
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    if (c < label ? !(row[c] < row[label]) : c > label && !(row[c] <= row[label])) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+LossSums softmax_cross_entropy(const Shape& shape, float label_smoothing, In logits,
+                               const Batch& batch) {
+  const auto classes = static_cast<std::size_t>(shape.c);
+  LossSums sums;
+  sums.samples = batch.valid;
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
+    const In row = logits.subspan(n * classes, classes);
+    const auto label = static_cast<std::size_t>(batch.labels[n]);
+    sums.loss += row_loss(row, label, label_smoothing);
+    const int before = classes_before(row, label);
+    if (before == 0) ++sums.correct;
+    if (before < 5) ++sums.correct_top5;
+  }
+  return sums;
+}
+
+void softmax_cross_entropy_gradient(const Shape& shape, float label_smoothing, In logits,
+                                    const Batch& batch, Out d_logits) {
+  const auto classes = static_cast<std::size_t>(shape.c);
+  const double background = static_cast<double>(label_smoothing) / static_cast<double>(classes);
+  std::ranges::fill(d_logits, 0.0F);
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
+    const In row = logits.subspan(n * classes, classes);
+    const auto label = static_cast<std::size_t>(batch.labels[n]);
+    const Normaliser norm = normaliser(row);
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double probability = std::exp(row[c] - norm.maximum) / norm.sum;
+      const double target =
+          background + (c == label ? 1 - static_cast<double>(label_smoothing) : 0.0);
+      d_logits[n * classes + c] = static_cast<float>((probability - target) / batch.global_count);
+    }
+  }
+}
+
+}  // namespace coxswain::backend::reference
