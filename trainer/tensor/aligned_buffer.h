@@ -2,21 +2,24 @@
 
 #include <sys/mman.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <span>
 #include <utility>
 
 namespace coxswain::tensor {
 
-// Resource. Zeroed memory on a page boundary, with huge pages where the kernel gives them. Pages that are
-// never touched cost nothing. Movable, so that it can live in a vector.
+// Resource. Zeroed memory on a page boundary, with huge pages where the kernel gives them. Pages
+// that are never touched cost nothing. Movable, so that it can live in a vector.
 template <typename T>
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::int64_t count) : count_(static_cast<std::size_t>(count)) {
     if (count_ == 0) return;
+    if (count_ > kLargest / sizeof(T)) throw std::bad_alloc();  // negative counts too
     void* memory = mmap(nullptr, count_ * sizeof(T), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -40,6 +43,7 @@ class AlignedBuffer {
 
  private:
   static constexpr std::size_t kHugePage = 2U << 20;
+  static constexpr std::size_t kLargest = std::numeric_limits<std::ptrdiff_t>::max();
 
   T* data_ = nullptr;
   std::size_t count_ = 0;

@@ -1,5 +1,7 @@
 #include "trainer/tensor/parameter_buffer.h"
 
+#include <utility>
+
 namespace coxswain::tensor {
 
 ParameterBuffer::ParameterBuffer(ParameterLayout layout, int num_slots)

@@ -1,9 +1,9 @@
 #include "trainer/tensor/parameter_layout.h"
 
+#include <functional>
+#include <iterator>
 #include <numeric>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <utility>
 
 namespace coxswain::tensor {
 
@@ -41,7 +41,8 @@ std::optional<int> ParameterLayout::find(std::string_view name) const {
 }
 
 ParameterLayout pack(std::vector<Segment> segments) {
-  segments.push_back({"control", SegmentKind::kControl, {kControlFloats}, 0, kControlFloats, "canonical"});
+  segments.push_back(
+      {"control", SegmentKind::kControl, {kControlFloats}, 0, kControlFloats, "canonical"});
   std::int64_t offset = 0;
   for (Segment& segment : segments) {
     segment.offset = offset;
@@ -52,10 +53,24 @@ ParameterLayout pack(std::vector<Segment> segments) {
 
 std::uint64_t hash_of(const ParameterLayout& layout) {
   std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a, 64 bits
+  const auto add_number = [&](std::int64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      const auto byte = (static_cast<std::uint64_t>(value) >> shift) & 0xffU;
+      hash = (hash ^ byte) * 1099511628211ULL;
+    }
+  };
+  const auto add_text = [&](const std::string& text) {
+    add_number(std::ssize(text));
+    for (const char c : text) add_number(static_cast<unsigned char>(c));
+  };
   for (const Segment& s : layout.segments) {
-    const std::string text = fmt::format("{}|{}|{}|{}|{}|{};", s.name, static_cast<int>(s.kind),
-                                         fmt::join(s.dims, ","), s.offset, s.stored, s.layout);
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    add_text(s.name);
+    add_number(static_cast<std::int64_t>(s.kind));
+    add_number(std::ssize(s.dims));
+    for (const std::int64_t dim : s.dims) add_number(dim);
+    add_number(s.offset);
+    add_number(s.stored);
+    add_text(s.layout);
   }
   return hash;
 }

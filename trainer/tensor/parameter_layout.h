@@ -16,11 +16,11 @@ constexpr bool is_trainable(SegmentKind kind) {
 
 // Value. One tensor's place in the flat buffer. Offsets and lengths count floats.
 struct Segment {
-  std::string name;                // "conv1.weight", "bn1.running_mean", "control"
+  std::string name;  // "conv1.weight", "bn1.running_mean", "control"
   SegmentKind kind = SegmentKind::kWeight;
-  std::vector<std::int64_t> dims;  // logical, canonical order: (K, C, R, S), (out, in) or (C)
-  std::int64_t offset = 0;         // a multiple of 16 floats, 64 bytes
-  std::int64_t stored = 0;         // floats occupied: logical elements and the backend's padding
+  std::vector<std::int64_t> dims;    // logical, canonical order: (K, C, R, S), (out, in) or (C)
+  std::int64_t offset = 0;           // a multiple of 16 floats, 64 bytes
+  std::int64_t stored = 0;           // floats occupied: logical elements and the backend's padding
   std::string layout = "canonical";  // the backend's own word for the inner order
 
   std::int64_t elements() const;
@@ -30,9 +30,10 @@ struct Segment {
 
 // Value. The map of the flat buffer that weights, gradients and optimizer slots share.
 //
-// Order: statistics, then trainable segments in the order in which backward completes their gradients,
-// then one control segment. So "ready so far" is always one range from the front, and a bucket, a
-// server's shard and a checkpoint are slices of the same bytes. Padding is zero everywhere.
+// Order: statistics, then trainable segments in the order in which backward completes their
+// gradients, then one control segment. So "ready so far" is always one range from the front, and a
+// bucket, a server's shard and a checkpoint are slices of the same bytes. Padding is zero
+// everywhere.
 struct ParameterLayout {
   std::vector<Segment> segments;
 
@@ -43,13 +44,15 @@ struct ParameterLayout {
   bool operator==(const ParameterLayout&) const = default;
 };
 
-// Floats of the control segment (DESIGN 4.2): what every step sums over all ranks beside the gradients.
+// Floats of the control segment (DESIGN 4.2): what every step sums over all ranks beside the
+// gradients.
 constexpr std::int64_t kControlFloats = 16;
 
 // Sets offsets one after another, each a multiple of 64 bytes, and appends the control segment.
 ParameterLayout pack(std::vector<Segment> segments);
 
-// Of names, kinds, dims, offsets and inner layouts: equal on all ranks that may exchange raw slices.
+// Of names, kinds, dims, offsets and inner layouts: equal on all ranks that may exchange raw
+// slices.
 std::uint64_t hash_of(const ParameterLayout& layout);
 
 }  // namespace coxswain::tensor

@@ -36,7 +36,8 @@ std::array<float, 2> to_normal(std::uint32_t a, std::uint32_t b) {
   const double v = static_cast<double>(b) * 0x1.0p-32;
   const double radius = std::sqrt(-2.0 * std::log(u));
   const double angle = 2.0 * std::numbers::pi * v;
-  return {static_cast<float>(radius * std::cos(angle)), static_cast<float>(radius * std::sin(angle))};
+  return {static_cast<float>(radius * std::cos(angle)),
+          static_cast<float>(radius * std::sin(angle))};
 }
 
 }  // namespace coxswain::tensor

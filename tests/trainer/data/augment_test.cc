@@ -1,12 +1,14 @@
 #include "trainer/data/augment.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "tests/support/test_flags.h"
@@ -299,8 +301,8 @@ TEST(Augment, keeps_its_images_from_version_to_version) {
     for (std::int64_t id = 0; id < 5; ++id) {
       text += fmt::format("{}, seed 42, sample {}, epoch 1\n", name, id);
       const auto out = pixels_of(plain({list, {}, {}}, true, {42, id, 1}, shape, pixels));
-      for (std::size_t row = 0; row < out.size(); row += 6) {
-        text += fmt::format("  {:2}\n", fmt::join(out.begin() + row, out.begin() + row + 6, " "));
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        text += fmt::format("{:>3}{}", out[i], i % 6 == 5 ? "\n" : "");
       }
     }
   }

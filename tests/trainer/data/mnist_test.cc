@@ -1,10 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"

@@ -1,13 +1,14 @@
 #include "trainer/data/sampler.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
@@ -301,9 +302,12 @@ TEST(Sampler, keeps_its_orders_from_version_to_version) {
         const EpochOrder order(options, epoch);
         text += fmt::format("{} epoch={}\n", text_of(options), epoch);
         for (std::int64_t step = 0; step < order.steps(); ++step) {
-          text +=
-              fmt::format("  step {}: {} | {}\n", step, fmt::join(order.rank_rows(step, 0), " "),
-                          fmt::join(order.rank_rows(step, 1), " "));
+          text += fmt::format("  step {}:", step);
+          for (const int rank : {0, 1}) {
+            for (const std::int64_t id : order.rank_rows(step, rank))
+              text += fmt::format(" {}", id);
+            text += rank == 0 ? " |" : "\n";
+          }
         }
       }
     }
@@ -325,7 +329,7 @@ TEST(Sampler, refuses_data_that_never_make_a_step) {
       "or use keep");
 }
 
-TEST(Sampler, orders_mnist_in_under_two_milliseconds) {
+TEST(Sampler, orders_mnist_in_milliseconds) {
   using Clock = std::chrono::steady_clock;
   auto best = Clock::duration::max();
   for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
@@ -336,8 +340,7 @@ TEST(Sampler, orders_mnist_in_under_two_milliseconds) {
   }
   const double milliseconds = std::chrono::duration<double, std::milli>(best).count();
   RecordProperty("milliseconds", fmt::format("{:.3f}", milliseconds));
-  // Twenty times the measured release figure's bound: builds without optimisation and with
-  // sanitizers pass too.
+  // Release takes a third of one; builds without optimisation and with sanitizers pass too.
   EXPECT_LT(milliseconds, 40.0);
 }
 
