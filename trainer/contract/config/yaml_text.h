@@ -15,7 +15,7 @@ inline constexpr int kMaxYamlDepth = 64;
 
 // One YAML document from outside, checked before it is used: UTF-8 without NUL, at most
 // kMaxYamlBytes and kMaxYamlDepth levels, no duplicate keys, no tab as indentation, no alias within
-// its own anchor, at most 10,000 nodes once aliases are expanded. Throws Error (65)
+// its own anchor, at most 100,000 nodes once aliases are expanded. Throws Error (65)
 // "file:line:column: what".
 YAML::Node load_yaml(std::string_view text, const std::string& file_name);
 

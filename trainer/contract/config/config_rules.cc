@@ -1,0 +1,146 @@
+#include "trainer/contract/config/config_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "trainer/contract/config/config_fields.h"
+#include "trainer/contract/config/config_value.h"
+
+namespace coxswain::contract {
+
+namespace {
+
+constexpr std::int64_t kDefaultEpochs = 10;
+
+const Field& field_of(std::string_view key) {
+  return *std::find_if(kFields.begin(), kFields.end(),
+                       [key](const Field& field) { return field.key == key; });
+}
+
+void check_meaning(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
+                   const ReportRule& report) {
+  for (const Field& field : kFields) {
+    if (field.only_key.empty() || !given.contains(field.key)) continue;
+    const auto values = split_choices(field.only_values);
+    const std::string now = value_text(field_of(field.only_key), config);
+    if (std::find(values.begin(), values.end(), now) != values.end()) continue;
+    const std::string wanted =
+        values.size() > 1 ? one_of(field.only_values) : std::string(values.front());
+    report(field.key, fmt::format("only with {} {}; here it is {}", field.only_key, wanted, now));
+  }
+}
+
+struct ImageShape {
+  std::int64_t channels = 0;  // 0: not known here
+  std::int64_t side = 0;      // the shorter one
+};
+
+ImageShape image_shape(const DataConfig& data) {
+  switch (data.format) {
+    case DataFormat::kMnist:
+      return {1, 28};
+    case DataFormat::kCifar10:
+      return {3, 32};
+    case DataFormat::kSynthetic:
+      if (data.shape.size() == 3) return {data.shape[0], std::min(data.shape[1], data.shape[2])};
+  }
+  return {};
+}
+
+void check_augment(const DataConfig& data, const ReportRule& report) {
+  const ImageShape image = image_shape(data);
+  for (std::size_t i = 0; i < data.augment.size(); ++i) {
+    if (const auto* pad_crop = std::get_if<PadCrop>(&data.augment[i])) {
+      if (image.side > 0 && pad_crop->pad >= image.side) {
+        report("data.augment",
+               fmt::format("pad {} must be below the image's side, {}", pad_crop->pad, image.side));
+      }
+    }
+    const auto* normalise = std::get_if<Normalise>(&data.augment[i]);
+    if (normalise == nullptr) continue;
+    if (i + 1 != data.augment.size()) report("data.augment", "normalise must come last, and once");
+    const auto channels = static_cast<std::size_t>(image.channels);
+    if (normalise->mean.size() != normalise->std.size() ||
+        (channels > 0 && normalise->mean.size() != channels)) {
+      report("data.augment",
+             fmt::format("normalise needs as many mean and std as channels{}, got {} and {}",
+                         channels > 0 ? fmt::format(" ({})", channels) : "", normalise->mean.size(),
+                         normalise->std.size()));
+    }
+  }
+}
+
+void check_schedule(const TrainerConfig& config, const ReportRule& report) {
+  const LrScheduleConfig& schedule = config.lr_schedule;
+  if (schedule.name == ScheduleName::kMultistep) {
+    const auto& milestones = schedule.milestones;
+    const bool rising = std::adjacent_find(milestones.begin(), milestones.end(),
+                                           std::greater_equal<>()) == milestones.end();
+    if (milestones.empty()) report("lrSchedule.milestones", "required with multistep: [30, 60]");
+    if (!rising) report("lrSchedule.milestones", "must rise");
+  }
+  if (schedule.min_lr > config.optimizer.lr) {
+    report("lrSchedule.minLr",
+           fmt::format("{} must be at most optimizer.lr, {}", number_text(schedule.min_lr),
+                       number_text(config.optimizer.lr)));
+  }
+  if (schedule.cycle_momentum && schedule.base_momentum > schedule.max_momentum) {
+    report("lrSchedule.baseMomentum",
+           fmt::format("{} must be at most maxMomentum, {}", number_text(schedule.base_momentum),
+                       number_text(schedule.max_momentum)));
+  }
+  if (schedule.scaling != LrScaling::kNone && config.batch_semantics == BatchSemantics::kGlobal) {
+    report("lrSchedule.scaling",
+           "must be none with batchSemantics global: the batch doesn't grow with the ranks");
+  }
+}
+
+void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
+  if (config.reproducible != Reproducible::kAnyWorldSize) return;
+  if (config.batch_semantics != BatchSemantics::kGlobal) {
+    report("reproducible", "anyWorldSize needs batchSemantics: global");
+  }
+  if (config.data.split != Split::kShuffle) {
+    report("reproducible", "anyWorldSize needs data.split: shuffle");
+  }
+  if (!std::has_single_bit(static_cast<std::uint64_t>(config.virtual_shards))) {
+    report("virtualShards",
+           fmt::format("must be a power of two, 1..64, got {}", config.virtual_shards));
+  }
+  if (config.batch_size < config.virtual_shards) {
+    report("batchSize", fmt::format("{} must be at least virtualShards, {}", config.batch_size,
+                                    config.virtual_shards));
+  }
+}
+
+}  // namespace
+
+void check_rules(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
+                 const ReportRule& report) {
+  check_meaning(config, given, report);
+  if (!config.data.shape.empty() && config.data.shape.size() != 3) {
+    report("data.shape",
+           fmt::format("must be three numbers, [C, H, W], got {}", config.data.shape.size()));
+  }
+  check_augment(config.data, report);
+  if (config.optimizer.name == OptimizerName::kNesterov && config.optimizer.momentum == 0) {
+    report("optimizer.momentum", "must be above 0 with nesterov");
+  }
+  check_schedule(config, report);
+  check_reproducible(config, report);
+}
+
+void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<>>& given) {
+  OptimizerConfig& optimizer = config.optimizer;
+  if (!given.contains("optimizer.lr")) {
+    optimizer.lr = optimizer.name == OptimizerName::kAdam ? 0.001 : 0.01;
+  }
+  if (!given.contains("optimizer.momentum")) {
+    optimizer.momentum = optimizer.name == OptimizerName::kNesterov ? 0.9 : 0;
+  }
+  if (!config.epochs && !config.steps) config.epochs = kDefaultEpochs;
+}
+
+}  // namespace coxswain::contract

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "trainer/contract/config/trainer_config.h"
+
+namespace coxswain::contract {
+
+// Told which key breaks a rule that looks at several.
+using ReportRule = std::function<void(std::string_view key, const std::string& what)>;
+
+// The rules across keys. `given` are the keys that the user set: only those can mean nothing.
+void check_rules(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
+                 const ReportRule& report);
+
+// Defaults that depend on other keys: the rate and momentum of the optimizer, epochs.
+void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<>>& given);
+
+}  // namespace coxswain::contract

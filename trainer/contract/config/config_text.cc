@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include "trainer/contract/config/config_fields.h"
+#include "trainer/contract/config/config_reader.h"
+#include "trainer/contract/config/config_rules.h"
+#include "trainer/contract/config/config_value.h"
+
+namespace coxswain::contract {
+
+namespace {
+
+std::map<std::string, std::string> values_of(const TrainerConfig& config, FieldKind kind) {
+  std::map<std::string, std::string> values;
+  for (const Field& field : kFields) {
+    if (field.kind == kind) values.emplace(field.key, value_text(field, config));
+  }
+  return values;
+}
+
+// What a configuration with this optimizer and no other key is.
+TrainerConfig defaults_beside(const TrainerConfig& config) {
+  TrainerConfig defaults;
+  defaults.optimizer.name = config.optimizer.name;
+  fill_defaults(defaults, {});
+  if (config.steps) defaults.epochs.reset();
+  defaults.optimizer.name = OptimizerName::kSgd;
+  return defaults;
+}
+
+std::string default_text(const Field& field) {
+  if (field.required) return "required";
+  if (!field.default_text.empty()) return std::string(field.default_text);
+  const std::string value = value_text(field, TrainerConfig{});
+  return fmt::format("`{}`", value);
+}
+
+std::string_view kind_text(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kIdentity:
+      return "identity";
+    case FieldKind::kTrajectory:
+      return "trajectory";
+    case FieldKind::kFree:
+      return "free";
+  }
+  return "";
+}
+
+// What a value may be, and when the key means something.
+std::string values_column(const Field& field) {
+  std::string text;
+  if (field.choices.empty()) {
+    text = expectation(field);
+  } else {
+    for (const std::string_view choice : split_choices(field.choices)) {
+      text += fmt::format("{}`{}`", text.empty() ? "" : ", ", choice);
+    }
+  }
+  if (!field.only_key.empty()) {
+    std::string values;
+    for (const std::string_view value : split_choices(field.only_values)) {
+      values += fmt::format("{}`{}`", values.empty() ? "" : ", ", value);
+    }
+    text += fmt::format("; only with `{}` {}", field.only_key, values);
+  }
+  return text;
+}
+
+constexpr std::string_view kReferenceHead = R"(# Training configuration
+
+The keys of `training:` in a TrainingJob, of a file given with `--config FILE`, and the flags of
+`coxswain-trainer`: `optimizer: {lr: 0.05}` in YAML is `--optimizer.lr=0.05` as a flag. Flags win over the file.
+`--print-config` prints every value in force and where it came from.
+
+In a job the keys of `checkpoint` stand in `spec.checkpoint`, not in `training`.
+
+What a resume does when a value differs from the checkpoint's: *identity* refuses (65), *trajectory* goes on
+with a warning, *free* goes on.
+
+| key | values | default | on resume | meaning |
+|---|---|---|---|---|
+)";
+
+constexpr std::string_view kReferenceTail = R"(
+## data.augment
+
+A list, applied in order to each training image; `normalise` applies in evaluation too. Pixels are 0..1.
+
+```yaml
+data:
+  format: cifar10
+  augment:
+  - pad-crop: {pad: 4, mode: zero, offsets: inclusive}
+  - flip
+  - normalise: {mean: [0.4914, 0.4822, 0.4465], std: [0.2023, 0.1994, 0.2010]}
+```
+
+- `pad-crop` pads each side by `pad` (4), with zeros or mirrored (`mode: zero | symmetric`), and cuts an image of
+  the old size at a random place: 0..2 pad (`offsets: inclusive`), or 0..2 pad - 1 as SINGA does (`singa`).
+- `flip` mirrors left and right, every second image on average.
+- `normalise` subtracts `mean` and divides by `std`, one number a channel; once, and last.
+
+## Not in this version
+
+)";
+
+}  // namespace
+
+std::string to_yaml(const TrainerConfig& config) {
+  const TrainerConfig defaults = defaults_beside(config);
+  std::string yaml;
+  std::string_view section;
+  for (const Field& field : kFields) {
+    const std::string value = value_text(field, config);
+    if (value.empty() || value == value_text(field, defaults)) continue;
+    const std::size_t dot = field.key.find('.');
+    const bool nested = dot != std::string_view::npos;
+    const std::string_view parent = nested ? field.key.substr(0, dot) : "";
+    if (nested && parent != section) yaml += fmt::format("{}:\n", parent);
+    section = parent;
+    yaml += fmt::format("{}{}: {}\n", nested ? "  " : "",
+                        nested ? field.key.substr(dot + 1) : field.key, value);
+  }
+  return yaml;
+}
+
+std::string print_config(const ConfigResult& result) {
+  std::string text;
+  for (const Field& field : kFields) {
+    const auto origin = result.origins.find(std::string(field.key));
+    const std::string setting = fmt::format("{}: {}", field.key, value_text(field, result.config));
+    text += fmt::format("{:<48}# {}\n", setting,
+                        origin == result.origins.end() ? "default" : origin->second);
+  }
+  return text;
+}
+
+std::map<std::string, std::string> identity(const TrainerConfig& config) {
+  return values_of(config, FieldKind::kIdentity);
+}
+
+std::map<std::string, std::string> trajectory(const TrainerConfig& config) {
+  return values_of(config, FieldKind::kTrajectory);
+}
+
+std::string configuration_reference() {
+  std::string page(kReferenceHead);
+  for (const Field& field : kFields) {
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", field.key, values_column(field),
+                        default_text(field), kind_text(field.kind), field.doc);
+  }
+  page += kReferenceTail;
+  for (const Field& field : kFields) {
+    for (const std::string_view later : split_choices(field.later)) {
+      page += fmt::format("- `{}: {}`\n", field.key, later);
+    }
+  }
+  for (const std::string_view later : kLaterKeys) page += fmt::format("- `{}`\n", later);
+  return page;
+}
+
+}  // namespace coxswain::contract

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "trainer/contract/config/trainer_config.h"
+
+namespace coxswain::contract {
+
+// What a resume does when the value changed (DESIGN 4.4): refuse, warn, or go on.
+enum class FieldKind { kIdentity, kTrajectory, kFree };
+
+// An enum member as the index of its name in Field::choices.
+struct ChoiceRef {
+  std::function<int()> get;
+  std::function<void(int)> set;
+};
+
+// A member of a TrainerConfig; its alternative is the field's type.
+using MemberRef = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*,
+                               double*, std::string*, std::vector<std::int64_t>*,
+                               std::vector<double>*, std::vector<Augmentation>*, ChoiceRef>;
+
+template <class Member>
+MemberRef to_ref(Member& member) {
+  if constexpr (std::is_enum_v<Member>) {
+    return ChoiceRef{[&member] { return static_cast<int>(member); },
+                     [&member](int index) { member = static_cast<Member>(index); }};
+  } else {
+    return &member;
+  }
+}
+
+// Value. One key of the training configuration. Its type is its member's, its default the member's
+// initialiser.
+struct Field {
+  std::string_view key;  // "optimizer.lr"
+  MemberRef (*member)(TrainerConfig&);
+  FieldKind kind;
+  std::string_view doc;  // one line
+  double min = 0;        // numbers, and each number of a list
+  double max = 0;
+  bool above_min = false;              // min itself is out
+  bool below_max = false;              // max itself is out
+  std::string_view choices = {};       // "sgd|nesterov|adam", in the enum's order
+  std::string_view later = {};         // values of later versions, "lars|lamb"
+  std::string_view zero_word = {};     // how 0 is written: "auto"
+  std::string_view default_text = {};  // for the reader of the docs, where one value doesn't say it
+  std::string_view only_key = {};      // means something only while only_key has one of only_values
+  std::string_view only_values = {};
+  bool required = false;
+};
+
+// The parts of "a|b|c"; none for an empty list.
+std::vector<std::string_view> split_choices(std::string_view choices);
+
+}  // namespace coxswain::contract

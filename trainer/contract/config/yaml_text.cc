@@ -1,0 +1,218 @@
+#include "trainer/contract/config/yaml_text.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "trainer/contract/config/text.h"
+
+namespace coxswain::contract {
+
+namespace {
+
+constexpr std::int64_t kMaxNodes = 100'000;
+
+struct Place {
+  int line = 0;  // from 0
+  int column = 0;
+};
+
+Place place_of(const YAML::Mark& mark) {
+  return {std::max(mark.line, 0), std::max(mark.column, 0)};
+}
+
+Place place_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 = 0
+  return {static_cast<int>(std::count(before.begin(), before.end(), '\n')),
+          static_cast<int>(offset - line_start)};
+}
+
+[[noreturn]] void refuse(const std::string& file_name, Place place, const std::string& what) {
+  throw Error(ExitCode::kBadInput, fmt::format("[config] {}:{}:{}: {}", file_name, place.line + 1,
+                                               place.column + 1, what));
+}
+
+// A broken rule of ours, thrown through the parser.
+struct Refused {
+  Place place;
+  std::string what;
+};
+
+// Walks the parser's events before any tree is built: depth, duplicate keys, aliases.
+class Inspector : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { leaf(mark, anchor); }
+
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                const std::string& value) override {
+    if (!open_.empty() && open_.back().at_key && !open_.back().keys.insert(value).second) {
+      throw Refused{place_of(mark), fmt::format("duplicate key {}", quote(value))};
+    }
+    leaf(mark, anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto known = sizes_.find(anchor);
+    if (known == sizes_.end()) throw Refused{place_of(mark), "cycle: an alias within its anchor"};
+    count(mark, known->second);
+    ended(known->second);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, anchor, false);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, anchor, true);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Collection {
+    YAML::anchor_t anchor = YAML::NullAnchor;
+    bool is_map = false;
+    bool at_key = false;  // the next child is a key
+    std::int64_t size = 1;
+    std::set<std::string> keys;
+  };
+
+  void leaf(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    count(mark, 1);
+    if (anchor != YAML::NullAnchor) sizes_[anchor] = 1;
+    ended(1);
+  }
+
+  void open(const YAML::Mark& mark, YAML::anchor_t anchor, bool is_map) {
+    if (open_.size() >= kMaxYamlDepth) {
+      throw Refused{place_of(mark), fmt::format("nested deeper than {} levels", kMaxYamlDepth)};
+    }
+    if (!open_.empty() && open_.back().at_key) throw Refused{place_of(mark), "a key must be text"};
+    count(mark, 1);
+    open_.push_back({.anchor = anchor, .is_map = is_map, .at_key = is_map, .size = 1, .keys = {}});
+  }
+
+  void close() {
+    const Collection closed = std::move(open_.back());
+    open_.pop_back();
+    if (closed.anchor != YAML::NullAnchor) sizes_[closed.anchor] = closed.size;
+    ended(closed.size);
+  }
+
+  // A child of the innermost collection is complete.
+  void ended(std::int64_t size) {
+    if (open_.empty()) return;
+    open_.back().size += size;
+    if (open_.back().is_map) open_.back().at_key = !open_.back().at_key;
+  }
+
+  void count(const YAML::Mark& mark, std::int64_t size) {
+    num_nodes_ += size;
+    if (num_nodes_ > kMaxNodes) {
+      throw Refused{place_of(mark), fmt::format("more than {} values", kMaxNodes)};
+    }
+  }
+
+  std::vector<Collection> open_;
+  std::map<YAML::anchor_t, std::int64_t> sizes_;  // of complete anchors, aliases expanded
+  std::int64_t num_nodes_ = 0;
+};
+
+void check_bytes(std::string_view text, const std::string& file_name) {
+  if (text.size() > kMaxYamlBytes) {
+    throw Error(ExitCode::kBadInput, fmt::format("[config] {}: {} bytes, above the limit of 1 MiB",
+                                                 file_name, text.size()));
+  }
+  if (text.starts_with("\xFE\xFF") || text.starts_with("\xFF\xFE")) {
+    refuse(file_name, {}, "is UTF-16; save it as UTF-8");
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    refuse(file_name, {}, "starts with a byte order mark; save it as UTF-8 without one");
+  }
+  const auto control = std::find_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<std::uint8_t>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') ||
+           c == 0x7F;
+  });
+  if (control != text.end()) {
+    refuse(file_name, place_of(text, static_cast<std::size_t>(control - text.begin())),
+           fmt::format("control character 0x{:02x}", static_cast<std::uint8_t>(*control)));
+  }
+  if (const std::size_t at = find_invalid_utf8(text); at != std::string_view::npos) {
+    refuse(file_name, place_of(text, at),
+           fmt::format("byte 0x{:02x} is not UTF-8", static_cast<std::uint8_t>(text[at])));
+  }
+}
+
+// The tab in the indentation of a line, if it has one.
+std::optional<int> tab_in_indentation(std::string_view text, int line) {
+  for (; line > 0; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::size_t tab = text.find_first_not_of(' ');
+  if (tab == std::string_view::npos || text[tab] != '\t') return std::nullopt;
+  return static_cast<int>(tab);
+}
+
+[[noreturn]] void refuse_syntax(std::string_view text, const std::string& file_name,
+                                const YAML::Exception& error) {
+  const Place place = place_of(error.mark);
+  if (const auto tab = tab_in_indentation(text, place.line)) {
+    refuse(file_name, {place.line, *tab}, "tab not allowed as indentation; use spaces");
+  }
+  refuse(file_name, place, error.msg);
+}
+
+}  // namespace
+
+YAML::Node load_yaml(std::string_view text, const std::string& file_name) {
+  check_bytes(text, file_name);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    Inspector inspector;
+    parser.HandleNextDocument(inspector);
+    if (parser) {
+      Inspector second;
+      if (parser.HandleNextDocument(second)) {
+        throw Error(ExitCode::kBadInput,
+                    fmt::format("[config] {}: holds more than one document", file_name));
+      }
+    }
+    return YAML::Load(std::string(text));
+  } catch (const Refused& refused) {
+    refuse(file_name, refused.place, refused.what);
+  } catch (const YAML::Exception& error) {
+    refuse_syntax(text, file_name, error);
+  }
+}
+
+std::string read_yaml_file(const std::filesystem::path& file) {
+  const auto fail = [&file](const std::string& what) -> Error {
+    return Error(ExitCode::kBadInput, fmt::format("[config] {}: {}", file.string(), what));
+  };
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::not_found) throw fail("not found");
+  if (!std::filesystem::status_known(status)) throw fail(error.message());
+  if (!std::filesystem::is_regular_file(status)) throw fail("is not a file");
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw fail("cannot be read: permission denied");
+  std::string text(kMaxYamlBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) throw fail("cannot be read: input error");
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMaxYamlBytes) throw fail("above the limit of 1 MiB");
+  return text;
+}
+
+}  // namespace coxswain::contract

@@ -1,0 +1,102 @@
+#include "trainer/contract/worker/progress.h"
+
+#include <fmt/chrono.h>
+
+#include <cmath>
+
+#include "trainer/contract/worker/json_fields.h"
+#include "trainer/contract/worker/progress_json.h"
+
+namespace coxswain::contract {
+
+namespace {
+
+constexpr std::size_t kMaxPathBytes = 1024;
+
+void put(nlohmann::ordered_json& object, const char* name, const std::optional<double>& value) {
+  if (value && std::isfinite(*value)) object[name] = *value;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json_object(const Progress& progress) {
+  nlohmann::ordered_json object;
+  object["epoch"] = progress.epoch;
+  object["epochs"] = progress.epochs;
+  object["step"] = progress.step;
+  object["steps"] = progress.steps;
+  put(object, "loss", progress.loss);
+  put(object, "accuracy", progress.accuracy);
+  put(object, "samplesPerSecond", progress.samples_per_second);
+  put(object, "secondsLeft", progress.seconds_left);
+  object["worldSize"] = progress.world_size;
+  put(object, "scalingEfficiency", progress.scaling_efficiency);
+  if (!progress.time.empty()) object["time"] = progress.time;
+  return object;
+}
+
+nlohmann::ordered_json to_json_object(const CheckpointProgress& checkpoint) {
+  nlohmann::ordered_json object;
+  object["step"] = checkpoint.step;
+  if (!checkpoint.time.empty()) object["time"] = checkpoint.time;
+  object["path"] = checkpoint.path.substr(0, kMaxPathBytes);
+  object["bytes"] = checkpoint.bytes;
+  return object;
+}
+
+std::optional<Progress> progress_from(const nlohmann::json& json) {
+  Progress progress;
+  JsonFields fields(json);
+  fields.read("epoch", progress.epoch);
+  fields.read("epochs", progress.epochs);
+  fields.read("step", progress.step);
+  fields.read("steps", progress.steps);
+  fields.read("loss", progress.loss);
+  fields.read("accuracy", progress.accuracy);
+  fields.read("samplesPerSecond", progress.samples_per_second);
+  fields.read("secondsLeft", progress.seconds_left);
+  fields.read("worldSize", progress.world_size);
+  fields.read("scalingEfficiency", progress.scaling_efficiency);
+  fields.read("time", progress.time);
+  return fields.ok() ? std::optional(progress) : std::nullopt;
+}
+
+std::optional<CheckpointProgress> checkpoint_from(const nlohmann::json& json) {
+  CheckpointProgress checkpoint;
+  JsonFields fields(json);
+  fields.read("step", checkpoint.step);
+  fields.read("time", checkpoint.time);
+  fields.read("path", checkpoint.path);
+  fields.read("bytes", checkpoint.bytes);
+  return fields.ok() ? std::optional(checkpoint) : std::nullopt;
+}
+
+std::string to_json(const ProgressDocument& document) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  if (document.progress) object["progress"] = to_json_object(*document.progress);
+  if (document.checkpoint) object["checkpoint"] = to_json_object(*document.checkpoint);
+  return dump(object);
+}
+
+std::optional<ProgressDocument> parse_progress(std::string_view json) {
+  const auto object = parse_object(json, kMaxProgressBytes);
+  if (!object) return std::nullopt;
+  ProgressDocument document;
+  const JsonFields fields(*object);
+  if (const auto* progress = fields.member("progress")) {
+    document.progress = progress_from(*progress);
+    if (!document.progress) return std::nullopt;
+  }
+  if (const auto* checkpoint = fields.member("checkpoint")) {
+    document.checkpoint = checkpoint_from(*checkpoint);
+    if (!document.checkpoint) return std::nullopt;
+  }
+  return document;
+}
+
+std::string to_rfc3339(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+}  // namespace coxswain::contract

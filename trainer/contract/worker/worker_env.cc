@@ -1,0 +1,132 @@
+#include "trainer/contract/worker/worker_env.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace coxswain::contract {
+
+namespace {
+
+constexpr int kMaxWorldSize = 4096 * 64;
+constexpr int kMaxSlots = 1024;
+constexpr std::size_t kMaxShownBytes = 80;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& value,
+                         const std::string& what) {
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[worker] {}={}: {}", name, value.substr(0, kMaxShownBytes), what));
+}
+
+int integer(const EnvironmentLookup& lookup, const std::string& name, int fallback, int min,
+            int max) {
+  const auto text = lookup(name);
+  if (!text) return fallback;
+  int value = 0;
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || stop != end || value < min || value > max) {
+    refuse(name, *text, fmt::format("must be an integer, {}..{}", min, max));
+  }
+  return value;
+}
+
+Role role_from(const std::string& text) {
+  if (text == "worker") return Role::kWorker;
+  if (text == "server") return Role::kServer;
+  refuse("COXSWAIN_ROLE", text, "must be worker or server");
+}
+
+bool is_host_port(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  int port = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+  return error == std::errc() && stop == end && port >= 1 && port <= 65535;
+}
+
+std::vector<std::string> servers_from(const std::string& text) {
+  std::vector<std::string> servers;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    servers.push_back(text.substr(start, comma - start));
+    if (!is_host_port(servers.back())) {
+      refuse("COXSWAIN_SERVERS", servers.back(), "must be host:port, port 1..65535");
+    }
+    start = comma + 1;
+  }
+  return servers;
+}
+
+}  // namespace
+
+std::string_view to_text(Role role) { return role == Role::kWorker ? "worker" : "server"; }
+
+std::map<std::string, std::string> to_env(const WorkerEnv& env) {
+  std::map<std::string, std::string> result{
+      {"COXSWAIN_JOB", env.job},
+      {"COXSWAIN_ROLE", std::string(to_text(env.role))},
+      {"COXSWAIN_INDEX", std::to_string(env.index)},
+      {"COXSWAIN_ATTEMPT", std::to_string(env.attempt)},
+      {"COXSWAIN_WORLD_SIZE", std::to_string(env.world_size)},
+      {"COXSWAIN_SLOTS", std::to_string(env.slots)},
+      {"COXSWAIN_CONFIG", env.config.string()},
+      {"COXSWAIN_CHECKPOINTS", env.checkpoints.string()},
+      {"COXSWAIN_HOSTFILE", env.hostfile.string()},
+      {"COXSWAIN_SERVERS", fmt::format("{}", fmt::join(env.servers, ","))},
+      {"COXSWAIN_STARTUP_SECONDS", std::to_string(env.startup_seconds)},
+      {"COXSWAIN_RUN_DIR", env.run_dir.string()},
+  };
+  std::erase_if(result, [](const auto& variable) { return variable.second.empty(); });
+  return result;
+}
+
+WorkerEnv from_env(const EnvironmentLookup& lookup) {
+  const auto text = [&lookup](const std::string& name) { return lookup(name).value_or(""); };
+  WorkerEnv env;
+  env.job = text("COXSWAIN_JOB");
+  if (env.job.empty()) {
+    throw Error(ExitCode::kBadInput,
+                "[worker] COXSWAIN_JOB is not set: this command is started by a job");
+  }
+  if (const auto role = lookup("COXSWAIN_ROLE")) env.role = role_from(*role);
+  constexpr int kMaxInt = 2147483647;
+  env.index = integer(lookup, "COXSWAIN_INDEX", env.index, 0, kMaxWorldSize - 1);
+  env.attempt = integer(lookup, "COXSWAIN_ATTEMPT", env.attempt, 0, kMaxInt);
+  env.world_size = integer(lookup, "COXSWAIN_WORLD_SIZE", env.world_size, 1, kMaxWorldSize);
+  env.slots = integer(lookup, "COXSWAIN_SLOTS", env.slots, 1, kMaxSlots);
+  env.config = text("COXSWAIN_CONFIG");
+  env.checkpoints = text("COXSWAIN_CHECKPOINTS");
+  env.hostfile = text("COXSWAIN_HOSTFILE");
+  env.servers = servers_from(text("COXSWAIN_SERVERS"));
+  env.startup_seconds =
+      integer(lookup, "COXSWAIN_STARTUP_SECONDS", env.startup_seconds, 1, kMaxInt);
+  env.run_dir = text("COXSWAIN_RUN_DIR");
+  return env;
+}
+
+bool has_worker_env(const EnvironmentLookup& lookup) { return lookup("COXSWAIN_JOB").has_value(); }
+
+std::optional<std::string> lookup_environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::map<std::string, std::string> whole_environment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string_view::npos) continue;
+    variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  return variables;
+}
+
+}  // namespace coxswain::contract
