@@ -15,25 +15,26 @@ struct NamedTensor {
   bool operator==(const NamedTensor&) const = default;
 };
 
-// Value. state.json: all that a bit-exact resume needs beside the tensors (reference/trainer.md 6.3). Random
-// numbers are counter-based, so the seed (in the configuration) and the position are their whole state.
+// Value. state.json: all that a bit-exact resume needs beside the tensors
+// (reference/trainer.md 6.3). Random numbers are counter-based, so the seed (in the configuration)
+// and the position are their whole state.
 struct State {
-  std::int64_t step = 0;               // optimizer steps done since the start of training
-  std::int64_t update_count = 0;       // updates applied (skipped steps do not count)
-  std::int64_t epoch = 0;              // from 0
-  std::int64_t samples_in_epoch = 0;   // global samples consumed in it
-  std::int64_t total_steps = 0;        // of the schedule
-  std::int64_t skipped_in_a_row = 0;   // non-finite steps
+  std::int64_t step = 0;              // optimizer steps done since the start of training
+  std::int64_t update_count = 0;      // updates applied (skipped steps do not count)
+  std::int64_t epoch = 0;             // from 0
+  std::int64_t samples_in_epoch = 0;  // global samples consumed in it
+  std::int64_t total_steps = 0;       // of the schedule
+  std::int64_t skipped_in_a_row = 0;  // non-finite steps
   int world_size = 1;
-  std::int64_t global_batch = 0;       // of the first start
+  std::int64_t global_batch = 0;  // of the first start
   std::int64_t attempt = 0;
-  double epoch_loss_sum = 0;           // metric accumulators of the running epoch
+  double epoch_loss_sum = 0;  // metric accumulators of the running epoch
   std::int64_t epoch_correct = 0;
   std::int64_t epoch_samples = 0;
-  double last_accuracy = -1;           // of the last evaluation; -1: none yet
+  double last_accuracy = -1;  // of the last evaluation; -1: none yet
   double last_loss = 0;
-  bool finished = false;               // training reached its end
-  std::string fingerprint;             // of the numbers: binary, library, ISA, threads
+  bool finished = false;                          // training reached its end
+  std::string fingerprint;                        // of the numbers: binary, library, ISA, threads
   std::map<std::string, std::string> identity;    // configuration keys that must not change
   std::map<std::string, std::string> trajectory;  // ... that may, with a warning
   bool operator==(const State&) const = default;

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/file_system.h"
 
 namespace coxswain::checkpoint {
 
@@ -14,15 +16,21 @@ struct Loaded {
   std::filesystem::path path;
   std::int64_t generation = 0;
   Contents contents;
-  std::vector<std::string> refused;  // "step-00000200.g1: model.safetensors: checksum ..." newest first
+  std::vector<std::string> refused;  // "step-00000200.g1: model.safetensors: ...", newest first
 };
 
-// The greatest (generation, step) whose manifest and checksums verify; nothing for a directory without
-// checkpoints. Throws Error (65) when there are checkpoints but every one is damaged, naming each reason.
-// Never loads a part of one, and never follows links out of the directory.
+// The greatest (generation, step) whose manifest and checksums verify; nothing for a directory
+// without checkpoints. Throws Error (65) when there are checkpoints but every one is damaged,
+// naming each reason. Never loads a part of one, and never follows links out of the directory.
+std::optional<Loaded> load_latest(FileSystem& files, const std::filesystem::path& directory);
 std::optional<Loaded> load_latest(const std::filesystem::path& directory);
 
-// One checkpoint folder, e.g. for `eval` and `export`. Throws Error (65) with the file and the reason.
+// One checkpoint folder, e.g. for `eval` and `export`. Throws Error (65) with the file and the
+// reason.
+Contents load(FileSystem& files, const std::filesystem::path& checkpoint);
 Contents load(const std::filesystem::path& checkpoint);
+
+// Reads a folder and compares sizes and checksums, keeping nothing. Throws as load does.
+void verify(FileSystem& files, const std::filesystem::path& checkpoint);
 
 }  // namespace coxswain::checkpoint

@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "trainer/checkpoint/format.h"
+#include "trainer/checkpoint/format_json.h"
+
+namespace coxswain::checkpoint {
+
+namespace {
+
+using nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
+
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr std::uint64_t kMaxTensorBytes = 1ULL << 62;
+constexpr std::size_t kMaxDims = 8;
+constexpr int kMaxDepth = 3;  // tensor, shape, dimension
+
+std::uint64_t bytes_of(const std::vector<std::int64_t>& dims, std::string_view where) {
+  std::uint64_t bytes = sizeof(float);
+  for (const std::int64_t dim : dims) {
+    const auto extent = static_cast<std::uint64_t>(dim);
+    if (extent > kMaxTensorBytes / bytes) refuse(where, "shape is too large");
+    bytes *= extent;
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> decode_dims(const json& shape, const std::string& where) {
+  if (shape.size() > kMaxDims) {
+    refuse(where,
+           fmt::format("shape has {} dimensions, at most {} are known", shape.size(), kMaxDims));
+  }
+  std::vector<std::int64_t> dims;
+  for (const json& dim : shape) {
+    if (!dim.is_number_unsigned() || dim == 0 || dim.get<std::uint64_t>() > kMaxTensorBytes) {
+      refuse(where, fmt::format("dimension {} of the shape is out of range", dim.dump()));
+    }
+    dims.push_back(dim.get<std::int64_t>());
+  }
+  return dims;
+}
+
+TensorPlace decode_tensor(const std::string& name, const json& value, std::uint64_t data_bytes,
+                          std::string_view file) {
+  const std::string where = fmt::format("{}: tensor \"{}\"", file, name);
+  JsonFields fields(value, where);
+  const std::string dtype = fields.text("dtype");
+  if (dtype != "F32") refuse(where, fmt::format("dtype {} is not F32", dtype));
+  TensorPlace place{.name = name, .dims = decode_dims(fields.array("shape"), where)};
+  const json& offsets = fields.array("data_offsets");
+  fields.finish();
+  if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
+    refuse(where, "data_offsets is not a pair of byte positions");
+  }
+  place.begin = offsets[0].get<std::uint64_t>();
+  place.end = offsets[1].get<std::uint64_t>();
+  if (place.begin > place.end || place.end > data_bytes) {
+    refuse(where, fmt::format("range {} to {} is outside of the data of {} bytes", place.begin,
+                              place.end, data_bytes));
+  }
+  const std::uint64_t expected = bytes_of(place.dims, where);
+  if (place.end - place.begin != expected) {
+    refuse(where, fmt::format("range of {} bytes, but the shape needs {}", place.end - place.begin,
+                              expected));
+  }
+  return place;
+}
+
+}  // namespace
+
+std::string encode_safetensors_header(const std::vector<NamedTensor>& tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::uint64_t offset = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const std::uint64_t end = offset + tensor.values.size() * sizeof(float);
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.dims}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const auto length = static_cast<std::uint64_t>(text.size());
+  std::string encoded(sizeof(length), '\0');
+  std::memcpy(encoded.data(), &length, sizeof(length));
+  return encoded + text;
+}
+
+std::uint64_t decode_header_length(std::span<const std::byte, kLengthBytes> bytes,
+                                   std::uint64_t file_bytes, std::string_view where) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  if (file_bytes < kLengthBytes || length > file_bytes - kLengthBytes) {
+    refuse(where, fmt::format("header of {} bytes exceeds the file of {}", length, file_bytes));
+  }
+  if (length > kMaxHeaderBytes) {
+    refuse(where,
+           fmt::format("header of {} bytes is above the limit of {}", length, kMaxHeaderBytes));
+  }
+  return length;
+}
+
+std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
+                                                   std::uint64_t data_bytes,
+                                                   std::string_view where) {
+  const json parsed = parse_json_object(header, kMaxDepth, where);
+  std::vector<TensorPlace> places;
+  for (const auto& [name, value] : parsed.items()) {
+    if (name == "__metadata__") continue;
+    places.push_back(decode_tensor(name, value, data_bytes, where));
+  }
+  std::ranges::sort(places, {}, &TensorPlace::begin);
+  std::uint64_t expected = 0;
+  for (const TensorPlace& place : places) {
+    if (place.begin != expected) {
+      refuse(where, fmt::format("tensor \"{}\": range begins at byte {}, expected {}: tensors "
+                                "overlap or leave a hole",
+                                place.name, place.begin, expected));
+    }
+    expected = place.end;
+  }
+  if (expected != data_bytes) {
+    refuse(where,
+           fmt::format("tensors fill {} bytes, but the file holds {}", expected, data_bytes));
+  }
+  return places;
+}
+
+bool all_finite(std::span<const float> values) {
+  // All exponent bits set means infinite or no number; loops over integers are vectorised.
+  constexpr std::uint32_t kExponent = 0x7F800000U;
+  std::uint32_t found = 0;
+  for (const float value : values) {
+    found |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  }
+  return found == 0;
+}
+
+}  // namespace coxswain::checkpoint

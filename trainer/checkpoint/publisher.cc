@@ -1,0 +1,249 @@
+#include "trainer/checkpoint/publisher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+
+#include "trainer/checkpoint/chunked_file.h"
+#include "trainer/checkpoint/format.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::checkpoint {
+
+namespace {
+
+using Path = std::filesystem::path;
+
+constexpr std::string_view kGenerationPrefix = ".generation-";
+constexpr std::string_view kTemporaryPrefix = ".tmp-";
+constexpr std::string_view kLatestFile = "LATEST";
+
+// The number at the end of a name that we gave: of ".generation-7", or of a temporary name.
+std::optional<std::int64_t> generation_at(std::string_view digits) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::int64_t> claimed_generation(std::string_view name) {
+  if (!name.starts_with(kGenerationPrefix)) return std::nullopt;
+  return generation_at(name.substr(kGenerationPrefix.size()));
+}
+
+// Whose temporary file or folder this is: ".tmp-7-step-00001200.g7", ".tmp-7-LATEST".
+std::optional<std::int64_t> temporary_generation(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix)) return std::nullopt;
+  const std::string_view rest = name.substr(kTemporaryPrefix.size());
+  return generation_at(rest.substr(0, rest.find('-')));
+}
+
+std::int64_t highest_generation(const std::vector<std::string>& names) {
+  std::int64_t highest = 0;
+  for (const std::string& name : names) {
+    if (const auto generation = claimed_generation(name)) highest = std::max(highest, *generation);
+    if (const auto checkpoint = parse_checkpoint_name(name)) {
+      highest = std::max(highest, checkpoint->generation);
+    }
+  }
+  return highest;
+}
+
+void check_tensors(const std::vector<NamedTensor>& tensors) {
+  for (const NamedTensor& tensor : tensors) {
+    std::uint64_t elements = 1;
+    for (const std::int64_t dim : tensor.dims) elements *= static_cast<std::uint64_t>(dim);
+    if (elements != tensor.values.size()) {
+      throw Error(ExitCode::kInternal,
+                  fmt::format("[checkpoint] tensor \"{}\" has {} values, its shape needs {}",
+                              tensor.name, tensor.values.size(), elements));
+    }
+    if (!all_finite(tensor.values)) {
+      throw Error(ExitCode::kNotFinite,
+                  fmt::format("[checkpoint] not saved: tensor \"{}\" holds values that are not "
+                              "finite",
+                              tensor.name));
+    }
+  }
+}
+
+FileEntry write_tensors(FileSystem& files, const Path& path,
+                        const std::vector<NamedTensor>& tensors) {
+  ChunkedWriter writer(files, path);
+  const std::string header = encode_safetensors_header(tensors);
+  writer.append(std::as_bytes(std::span(header)));
+  for (const NamedTensor& tensor : tensors) writer.append(std::as_bytes(std::span(tensor.values)));
+  return writer.finish();
+}
+
+FileEntry write_text(FileSystem& files, const Path& path, std::string_view text) {
+  ChunkedWriter writer(files, path);
+  writer.append(std::as_bytes(std::span(text)));
+  return writer.finish();
+}
+
+// Links are removed, not followed.
+void remove_folder(FileSystem& files, const Path& path) {
+  if (files.is_directory(path)) {
+    for (const std::string& name : files.list(path).value_or(std::vector<std::string>())) {
+      files.remove(path / name);
+    }
+  }
+  files.remove(path);
+}
+
+}  // namespace
+
+Publisher::Publisher(FileSystem& files, Path directory, int keep)
+    : files_(files), directory_(std::move(directory)), keep_(std::max(keep, 1)) {
+  files_.make_directories(directory_);
+  claim();
+  remove_leftovers();
+}
+
+void Publisher::claim() {
+  const auto names = files_.list(directory_).value_or(std::vector<std::string>());
+  generation_ = highest_generation(names) + 1;
+  while (!files_.make_directory(directory_ / fmt::format("{}{}", kGenerationPrefix, generation_))) {
+    ++generation_;
+  }
+  files_.sync_directory(directory_);
+}
+
+// Claims of older generations, and temporary files and folders up to this one: between two saves
+// nothing temporary is in use. An older writer that still runs loses its save with them, and sees
+// why at its next fence.
+void Publisher::remove_leftovers() {
+  for (const std::string& name : files_.list(directory_).value_or(std::vector<std::string>())) {
+    const auto owner = temporary_generation(name);
+    const auto claimed = claimed_generation(name);
+    if ((owner && *owner <= generation_) || (claimed && *claimed < generation_)) {
+      discard(directory_ / name);
+    }
+  }
+}
+
+void Publisher::check_fence() {
+  const auto names = files_.list(directory_);
+  if (!names) {
+    throw Error(ExitCode::kVolume, fmt::format("[checkpoint] {} is gone", directory_.string()));
+  }
+  const std::int64_t highest = highest_generation(*names);
+  if (highest > generation_) {
+    throw Error(ExitCode::kPeerLost,
+                fmt::format("[checkpoint] generation {} writes to {} now: this attempt, generation "
+                            "{}, is no longer the one",
+                            highest, directory_.string(), generation_));
+  }
+}
+
+Path Publisher::temporary(const std::string& name) const {
+  return directory_ / fmt::format("{}{}-{}", kTemporaryPrefix, generation_, name);
+}
+
+Published Publisher::publish(const Contents& contents) {
+  check_tensors(contents.model);
+  check_tensors(contents.optimizer);
+  check_fence();
+  remove_leftovers();
+  Manifest manifest{.name = {.generation = generation_, .step = contents.state.step},
+                    .fingerprint = contents.state.fingerprint};
+  while (files_.is_directory(directory_ / to_text(manifest.name))) ++manifest.name.revision;
+  const std::string name = to_text(manifest.name);
+  const Path folder = temporary(name);
+  Published published{.path = directory_ / name};
+  try {
+    published.bytes = write_folder(folder, contents, std::move(manifest));
+    check_fence();
+    files_.rename(folder, published.path);
+  } catch (const Error&) {
+    discard(folder);
+    throw;
+  }
+  try {
+    files_.sync_directory(directory_);
+    verify(files_, published.path);
+  } catch (const Error&) {
+    discard_published(name);
+    throw;
+  }
+  try {
+    update_latest(name);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kVolume) prune(name);  // space may be what is missing
+    throw;
+  }
+  prune(name);
+  return published;
+}
+
+std::int64_t Publisher::write_folder(const Path& folder, const Contents& contents,
+                                     Manifest manifest) {
+  if (!files_.make_directory(folder)) {
+    throw Error(ExitCode::kVolume,
+                fmt::format("[checkpoint] cannot make {}: it exists", folder.string()));
+  }
+  manifest.files = {write_tensors(files_, folder / kModelFile, contents.model),
+                    write_tensors(files_, folder / kOptimizerFile, contents.optimizer),
+                    write_text(files_, folder / kStateFile, encode(contents.state))};
+  std::uint64_t bytes = 0;
+  for (const FileEntry& file : manifest.files) bytes += file.bytes;
+  bytes += write_text(files_, folder / kManifestFile, encode(manifest)).bytes;
+  files_.sync_directory(folder);
+  return static_cast<std::int64_t>(bytes);
+}
+
+// A hint for people and scripts; the reader looks at the checkpoints themselves.
+void Publisher::update_latest(const std::string& name) {
+  const Path path = temporary(std::string(kLatestFile));
+  try {
+    write_text(files_, path, name + "\n");
+    check_fence();
+    files_.rename(path, directory_ / kLatestFile);
+  } catch (const Error&) {
+    discard(path);
+    throw;
+  }
+  files_.sync_directory(directory_);
+}
+
+void Publisher::prune(const std::string& published) {
+  check_fence();
+  std::vector<CheckpointName> names;
+  for (const std::string& entry : files_.list(directory_).value_or(std::vector<std::string>())) {
+    const auto name = parse_checkpoint_name(entry);
+    if (name && name->generation <= generation_) names.push_back(*name);
+  }
+  std::ranges::sort(names, std::greater());
+  for (std::size_t i = static_cast<std::size_t>(keep_); i < names.size(); ++i) {
+    if (to_text(names[i]) != published) remove_checkpoint(to_text(names[i]));
+  }
+}
+
+// Renamed first: a checkpoint is there as a whole or not at all.
+void Publisher::remove_checkpoint(const std::string& name) {
+  const Path path = temporary(name);
+  files_.rename(directory_ / name, path);
+  remove_folder(files_, path);
+}
+
+void Publisher::discard(const Path& path) {
+  try {
+    remove_folder(files_, path);
+  } catch (const Error&) {
+    // What can't be removed now is tried again before the next save; the first error tells more.
+  }
+}
+
+void Publisher::discard_published(const std::string& name) {
+  try {
+    remove_checkpoint(name);
+  } catch (const Error&) {
+    // It is damaged, and the reader refuses it.
+  }
+}
+
+}  // namespace coxswain::checkpoint

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/file_system.h"
+
+namespace coxswain::checkpoint {
+
+struct Manifest;
+
+// Value. A checkpoint that is durable and was read back.
+struct Published {
+  std::filesystem::path path;
+  std::int64_t bytes = 0;
+};
+
+// Resource. One generation's right to publish checkpoints in a directory, and the steps of doing
+// so, on the caller's thread. The writer's thread is one user, tests that stop it at every step
+// another.
+//
+// The constructor makes the directory, claims the generation above all seen with mkdir, and removes
+// what older ones left half-written. Throws Error (74) when the directory can't be used. Temporary
+// names carry the generation that made them; only its own save and a higher generation remove them.
+class Publisher {
+ public:
+  Publisher(FileSystem& files, std::filesystem::path directory, int keep);
+
+  std::int64_t generation() const { return generation_; }
+
+  // All of it or nothing: a failed publish removes what it wrote. Throws Error: 71 when a higher
+  // generation is seen, 74 naming the path and the system's reason, 76 for values that are not
+  // finite: they must not take the place of good ones.
+  Published publish(const Contents& contents);
+
+ private:
+  void claim();
+  void check_fence();
+  void remove_leftovers();
+  std::int64_t write_folder(const std::filesystem::path& folder, const Contents& contents,
+                            Manifest manifest);
+  void update_latest(const std::string& name);
+  void prune(const std::string& published);
+  void remove_checkpoint(const std::string& name);
+  void discard(const std::filesystem::path& path);
+  void discard_published(const std::string& name);
+  std::filesystem::path temporary(const std::string& name) const;
+
+  FileSystem& files_;
+  std::filesystem::path directory_;
+  int keep_;
+  std::int64_t generation_ = 0;
+};
+
+}  // namespace coxswain::checkpoint

@@ -1,0 +1,151 @@
+#include "trainer/checkpoint/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "trainer/checkpoint/chunked_file.h"
+#include "trainer/checkpoint/format.h"
+#include "trainer/checkpoint/format_json.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::checkpoint {
+
+namespace {
+
+using Path = std::filesystem::path;
+
+// state.json and MANIFEST.json: read as a whole, so their size is limited.
+std::string read_manifest_text(FileSystem& files, const Path& folder) {
+  OpenFile file = files.open(folder / kManifestFile);
+  const std::string where = describe(folder, kManifestFile);
+  if (file.bytes > kMaxJsonBytes) {
+    refuse(where, fmt::format("{} bytes long, the limit is {}", file.bytes, kMaxJsonBytes));
+  }
+  std::string text(file.bytes, '\0');
+  if (!read_exactly(files, file, std::as_writable_bytes(std::span(text)))) {
+    refuse(where, "ended while it was read");
+  }
+  return text;
+}
+
+Manifest read_manifest(FileSystem& files, const Path& folder) {
+  if (!files.is_directory(folder)) {
+    refuse(folder.string(), "not a checkpoint: missing, or not a folder (links are not followed)");
+  }
+  const std::string where = describe(folder, kManifestFile);
+  Manifest manifest = decode_manifest(read_manifest_text(files, folder), where);
+  const auto name = parse_checkpoint_name(folder.filename().string());
+  if (name && *name != manifest.name) {
+    refuse(where, fmt::format("belongs to {}", to_text(manifest.name)));
+  }
+  const std::vector<std::string_view> expected = {kModelFile, kOptimizerFile, kStateFile};
+  if (!std::ranges::equal(manifest.files, expected, {}, &FileEntry::name)) {
+    refuse(where, fmt::format("does not list exactly {}", fmt::join(expected, ", ")));
+  }
+  return manifest;
+}
+
+std::vector<NamedTensor> read_tensors(FileSystem& files, const Path& folder,
+                                      const FileEntry& entry) {
+  const std::string where = describe(folder, entry.name);
+  ChunkedReader reader(files, folder, entry);
+  reader.set_context("header");
+  std::array<std::byte, kLengthBytes> length{};
+  reader.read(length);
+  std::string header(decode_header_length(length, entry.bytes, where), '\0');
+  reader.read(std::as_writable_bytes(std::span(header)));
+  std::vector<NamedTensor> tensors;
+  for (TensorPlace& place : decode_safetensors_header(header, reader.remaining(), where)) {
+    const std::string what = fmt::format("tensor \"{}\"", place.name);
+    reader.set_context(what);
+    NamedTensor& tensor = tensors.emplace_back();
+    tensor.name = std::move(place.name);
+    tensor.dims = std::move(place.dims);
+    tensor.values.resize((place.end - place.begin) / sizeof(float));
+    reader.read(std::as_writable_bytes(std::span(tensor.values)));
+    if (!all_finite(tensor.values)) refuse(where, what + ": holds values that are not finite");
+  }
+  return tensors;
+}
+
+State read_state(FileSystem& files, const Path& folder, const FileEntry& entry) {
+  const std::string where = describe(folder, entry.name);
+  if (entry.bytes > kMaxJsonBytes) {
+    refuse(where, fmt::format("{} bytes long, the limit is {}", entry.bytes, kMaxJsonBytes));
+  }
+  ChunkedReader reader(files, folder, entry);
+  std::string text(entry.bytes, '\0');
+  reader.read(std::as_writable_bytes(std::span(text)));
+  return decode_state(text, where);
+}
+
+// "[checkpoint] /checkpoints/step-...: reason" without what a list of one directory repeats.
+std::string without_directory(std::string message, const Path& directory) {
+  const std::string prefix = fmt::format("[checkpoint] {}/", directory.string());
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+}  // namespace
+
+void verify(FileSystem& files, const Path& checkpoint) {
+  const Manifest manifest = read_manifest(files, checkpoint);
+  for (const FileEntry& entry : manifest.files) {
+    ChunkedReader(files, checkpoint, entry).skip_rest();
+  }
+}
+
+Contents load(FileSystem& files, const Path& checkpoint) {
+  const Manifest manifest = read_manifest(files, checkpoint);
+  Contents contents;
+  contents.state = read_state(files, checkpoint, manifest.files[2]);
+  if (contents.state.step != manifest.name.step ||
+      contents.state.fingerprint != manifest.fingerprint) {
+    refuse(describe(checkpoint, kStateFile),
+           fmt::format("step {} and fingerprint \"{}\" differ from the manifest's",
+                       contents.state.step, contents.state.fingerprint));
+  }
+  contents.model = read_tensors(files, checkpoint, manifest.files[0]);
+  contents.optimizer = read_tensors(files, checkpoint, manifest.files[1]);
+  return contents;
+}
+
+std::optional<Loaded> load_latest(FileSystem& files, const Path& directory) {
+  const auto entries = files.list(directory);
+  std::vector<CheckpointName> names;
+  for (const std::string& entry : entries.value_or(std::vector<std::string>())) {
+    if (const auto name = parse_checkpoint_name(entry)) names.push_back(*name);
+  }
+  if (names.empty()) return std::nullopt;
+  std::ranges::sort(names, std::greater());
+  std::vector<std::string> refused;
+  for (const CheckpointName& name : names) {
+    const Path path = directory / to_text(name);
+    try {
+      return Loaded{.path = path,
+                    .generation = name.generation,
+                    .contents = load(files, path),
+                    .refused = std::move(refused)};
+    } catch (const Error& error) {
+      refused.push_back(without_directory(error.what(), directory));
+    }
+  }
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[checkpoint] {}: no checkpoint is whole: {}; restore one, or set "
+                          "checkpoint.resume: false",
+                          directory.string(), fmt::join(refused, "; ")));
+}
+
+std::optional<Loaded> load_latest(const Path& directory) {
+  PosixFileSystem files;
+  return load_latest(files, directory);
+}
+
+Contents load(const Path& checkpoint) {
+  PosixFileSystem files;
+  return load(files, checkpoint);
+}
+
+}  // namespace coxswain::checkpoint
