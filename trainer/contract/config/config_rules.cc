@@ -22,13 +22,12 @@ const Field& field_of(std::string_view key) {
 void check_meaning(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
                    const ReportRule& report) {
   for (const Field& field : kFields) {
-    if (field.only_key.empty() || !given.contains(field.key)) continue;
+    if (!given.contains(field.key) || applies(field, config)) continue;
     const auto values = split_choices(field.only_values);
-    const std::string now = value_text(field_of(field.only_key), config);
-    if (std::find(values.begin(), values.end(), now) != values.end()) continue;
     const std::string wanted =
         values.size() > 1 ? one_of(field.only_values) : std::string(values.front());
-    report(field.key, fmt::format("only with {} {}; here it is {}", field.only_key, wanted, now));
+    report(field.key, fmt::format("only with {} {}; here it is {}", field.only_key, wanted,
+                                  value_text(field_of(field.only_key), config)));
   }
 }
 
@@ -116,6 +115,13 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
 }
 
 }  // namespace
+
+bool applies(const Field& field, const TrainerConfig& config) {
+  if (field.only_key.empty()) return true;
+  const auto values = split_choices(field.only_values);
+  const std::string now = value_text(field_of(field.only_key), config);
+  return std::find(values.begin(), values.end(), now) != values.end();
+}
 
 void check_rules(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
                  const ReportRule& report) {

@@ -5,12 +5,15 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/contract/config/trainer_config.h"
+#include "trainer/contract/config/field.h"
 
 namespace coxswain::contract {
 
 // Told which key breaks a rule that looks at several.
 using ReportRule = std::function<void(std::string_view key, const std::string& what)>;
+
+// False for a key that means nothing beside the others, as momentum for adam.
+bool applies(const Field& field, const TrainerConfig& config);
 
 // The rules across keys. `given` are the keys that the user set: only those can mean nothing.
 void check_rules(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,

@@ -112,7 +112,8 @@ std::string to_yaml(const TrainerConfig& config) {
   std::string_view section;
   for (const Field& field : kFields) {
     const std::string value = value_text(field, config);
-    if (value.empty() || value == value_text(field, defaults)) continue;
+    if (value.empty()) continue;
+    if (!field.required && value == value_text(field, defaults)) continue;
     const std::size_t dot = field.key.find('.');
     const bool nested = dot != std::string_view::npos;
     const std::string_view parent = nested ? field.key.substr(0, dot) : "";
@@ -127,10 +128,12 @@ std::string to_yaml(const TrainerConfig& config) {
 std::string print_config(const ConfigResult& result) {
   std::string text;
   for (const Field& field : kFields) {
-    const auto origin = result.origins.find(std::string(field.key));
-    const std::string setting = fmt::format("{}: {}", field.key, value_text(field, result.config));
-    text += fmt::format("{:<48}# {}\n", setting,
-                        origin == result.origins.end() ? "default" : origin->second);
+    if (!applies(field, result.config)) continue;
+    const std::string value = value_text(field, result.config);
+    const auto found = result.origins.find(std::string(field.key));
+    std::string origin = found == result.origins.end() ? "default" : found->second;
+    if (value.empty()) origin += fmt::format(": {}", field.default_text);
+    text += fmt::format("{:<46}  # {}\n", fmt::format("{}: {}", field.key, value), origin);
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "trainer/contract/config/nearest_key.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::contract {
@@ -195,7 +196,9 @@ class ValueReader {
     if (std::find(later.begin(), later.end(), text) != later.end()) {
       fail(fmt::format("{} is not in this version; {}", quote(text), one_of(field_.choices)));
     } else {
-      fail(fmt::format("must be {}, got {}", one_of(field_.choices), quote(text)));
+      const auto near = nearest_key(text, choices);
+      fail(fmt::format("must be {}, got {}{}", one_of(field_.choices), quote(text),
+                       near ? fmt::format("; did you mean {}?", *near) : ""));
     }
     return std::nullopt;
   }

@@ -1,0 +1,112 @@
+#include "trainer/report/json_log.h"
+
+#include <cmath>
+
+#include "trainer/contract/worker/finished_event.h"
+#include "trainer/contract/worker/json_fields.h"
+
+namespace coxswain::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN and no infinity.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json make_event(const char* name) {
+  Json object;
+  object["event"] = name;
+  return object;
+}
+
+std::string line(const Json& object) { return contract::dump(object) + '\n'; }
+
+}  // namespace
+
+JsonLog::JsonLog(TextSink& sink, JsonLogOptions options)
+    : sink_(sink), options_(std::move(options)) {}
+
+void JsonLog::started(const train::RunInfo& info) {
+  Json event = make_event("started");
+  event["model"] = info.model;
+  event["parameters"] = info.parameters;
+  event["worldSize"] = info.world_size;
+  event["threads"] = info.threads;
+  event["trainingSamples"] = info.training_samples;
+  event["testSamples"] = info.test_samples;
+  event["epochs"] = info.epochs;
+  event["steps"] = info.total_steps;
+  event["firstStep"] = info.first_step;
+  event["globalBatch"] = info.global_batch;
+  event["lr"] = number(info.lr);
+  event["fingerprint"] = info.fingerprint;
+  event["notes"] = info.notes;
+  sink_.write(line(event));
+}
+
+void JsonLog::stepped(const train::StepReport& report) {
+  const auto now = options_.now();
+  if (last_step_ && now - *last_step_ < options_.step_interval) return;
+  last_step_ = now;
+  Json event = make_event("step");
+  event["epoch"] = report.epoch;
+  event["step"] = report.step;
+  event["loss"] = number(report.loss);
+  event["accuracy"] = number(report.accuracy);
+  event["samplesPerSecond"] = number(report.samples_per_second);
+  event["secondsLeft"] = number(report.seconds_left);
+  event["lr"] = number(report.lr);
+  sink_.write(line(event));
+}
+
+void JsonLog::finished_epoch(const train::EpochReport& report) {
+  Json event = make_event("epoch");
+  event["epoch"] = report.epoch;
+  event["trainingLoss"] = number(report.training_loss);
+  event["trainingAccuracy"] = number(report.training_accuracy);
+  if (report.evaluated) {
+    event["loss"] = number(report.loss);
+    event["accuracy"] = number(report.accuracy);
+    event["top5"] = number(report.top5);
+  }
+  event["seconds"] = number(report.seconds);
+  event["samplesPerSecond"] = number(report.samples_per_second);
+  event["inputBound"] = number(report.input_bound);
+  sink_.write(line(event));
+}
+
+void JsonLog::saved(const train::CheckpointReport& report) {
+  Json event = make_event("checkpoint");
+  event["step"] = report.step;
+  if (!report.error.empty()) {
+    event["error"] = report.error;
+  } else {
+    event["path"] = report.path;
+    event["bytes"] = report.bytes;
+    event["seconds"] = number(report.seconds);
+  }
+  sink_.write(line(event));
+}
+
+void JsonLog::warned(const std::string& message) {
+  Json event = make_event("warning");
+  event["message"] = message;
+  sink_.write(line(event));
+}
+
+void JsonLog::finished(const train::Summary& summary) {
+  const contract::FinishedEvent event{
+      .result = summary.result,
+      .accuracy = summary.accuracy,
+      .loss = summary.loss,
+      .epochs = summary.epochs,
+      .steps = summary.steps,
+      .samples_per_second = summary.samples_per_second,
+      .restarts = options_.restarts,
+      .checkpoint = summary.checkpoint,
+  };
+  sink_.write(to_json(event) + '\n', kLastWordsPatience);
+}
+
+}  // namespace coxswain::report

@@ -1,0 +1,138 @@
+#include "trainer/report/progress_endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+namespace coxswain::report {
+
+namespace {
+
+// One gauge with its two comment lines; nothing when the value is not known.
+void gauge(std::string& text, std::string_view name, std::string_view help,
+           std::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return;
+  text += fmt::format("# HELP coxswain_{0} {1}\n# TYPE coxswain_{0} gauge\ncoxswain_{0} {2}\n",
+                      name, help, *value);
+}
+
+}  // namespace
+
+std::string to_metrics(const contract::ProgressDocument& document) {
+  std::string text;
+  if (const auto& progress = document.progress) {
+    const auto count = [](std::int64_t value) { return static_cast<double>(value); };
+    gauge(text, "training_epoch", "Epoch under way, from 1.", count(progress->epoch));
+    gauge(text, "training_epochs", "Epochs in all.", count(progress->epochs));
+    gauge(text, "training_step", "Steps done.", count(progress->step));
+    gauge(text, "training_steps", "Steps in all.", count(progress->steps));
+    gauge(text, "training_loss", "Loss of the last step.", progress->loss);
+    gauge(text, "training_accuracy", "Share of images classified right: test images once known.",
+          progress->accuracy);
+    gauge(text, "training_samples_per_second", "Training images a second on all ranks.",
+          progress->samples_per_second);
+    gauge(text, "training_seconds_left", "Expected time to the end.", progress->seconds_left);
+    gauge(text, "training_world_size", "Ranks.", progress->world_size);
+    gauge(text, "training_scaling_efficiency", "Speed against as many times one rank.",
+          progress->scaling_efficiency);
+  }
+  if (const auto& checkpoint = document.checkpoint) {
+    gauge(text, "checkpoint_step", "Step of the newest checkpoint.",
+          static_cast<double>(checkpoint->step));
+    gauge(text, "checkpoint_bytes", "Its size.", static_cast<double>(checkpoint->bytes));
+  }
+  return text;
+}
+
+ProgressEndpoint::ProgressEndpoint(ProgressEndpointOptions options)
+    : options_(std::move(options)),
+      endpoint_(options_.address, options_.port,
+                [this](const std::string& path) { return answer(path); }) {}
+
+contract::ProgressDocument ProgressEndpoint::latest() const {
+  const std::lock_guard lock(mutex_);
+  return document_;
+}
+
+void ProgressEndpoint::started(const train::RunInfo& info) {
+  const std::lock_guard lock(mutex_);
+  contract::Progress progress;
+  progress.epochs = info.epochs;
+  progress.step = info.first_step;
+  progress.steps = info.total_steps;
+  progress.world_size = info.world_size;
+  progress.time = contract::to_rfc3339(options_.now());
+  document_.progress = progress;
+  evaluated_ = false;
+}
+
+void ProgressEndpoint::stepped(const train::StepReport& report) {
+  const std::lock_guard lock(mutex_);
+  if (!document_.progress) document_.progress.emplace();
+  contract::Progress& progress = *document_.progress;
+  progress.epoch = report.epoch;
+  progress.step = report.step;
+  progress.loss = report.loss;
+  if (!evaluated_) progress.accuracy = report.accuracy;
+  progress.seconds_left = report.seconds_left;
+  set_rate(report.samples_per_second);
+}
+
+void ProgressEndpoint::finished_epoch(const train::EpochReport& report) {
+  const std::lock_guard lock(mutex_);
+  if (!document_.progress) document_.progress.emplace();
+  document_.progress->epoch = report.epoch;
+  if (report.evaluated) document_.progress->accuracy = report.accuracy;
+  evaluated_ = evaluated_ || report.evaluated;
+  set_rate(report.samples_per_second);
+}
+
+void ProgressEndpoint::saved(const train::CheckpointReport& report) {
+  if (!report.error.empty()) return;
+  const std::lock_guard lock(mutex_);
+  document_.checkpoint = contract::CheckpointProgress{
+      .step = report.step,
+      .time = contract::to_rfc3339(options_.now()),
+      .path = std::filesystem::path(report.path).filename().string(),
+      .bytes = report.bytes,
+  };
+}
+
+void ProgressEndpoint::warned(const std::string&) {}
+
+void ProgressEndpoint::finished(const train::Summary& summary) {
+  const std::lock_guard lock(mutex_);
+  if (!document_.progress) document_.progress.emplace();
+  contract::Progress& progress = *document_.progress;
+  progress.step = summary.steps;
+  if (summary.accuracy) progress.accuracy = summary.accuracy;
+  if (summary.loss) progress.loss = summary.loss;
+  progress.seconds_left = 0;
+  set_rate(summary.samples_per_second);
+}
+
+void ProgressEndpoint::set_rate(double samples_per_second) {
+  contract::Progress& progress = *document_.progress;
+  progress.samples_per_second = samples_per_second;
+  if (options_.one_rank_samples_per_second) {
+    progress.scaling_efficiency =
+        samples_per_second / (progress.world_size * *options_.one_rank_samples_per_second);
+  }
+  progress.time = contract::to_rfc3339(options_.now());
+}
+
+std::optional<contract::HttpResponse> ProgressEndpoint::answer(const std::string& path) const {
+  if (path == "/healthz") return contract::HttpResponse{.body = "ok\n"};
+  if (path == "/progress") {
+    return contract::HttpResponse{.content_type = "application/json",
+                                  .body = contract::to_json(latest())};
+  }
+  if (path == "/metrics") {
+    return contract::HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                  .body = to_metrics(latest())};
+  }
+  return std::nullopt;
+}
+
+}  // namespace coxswain::report

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/report/progress_bar.h"
+
+namespace coxswain::report {
+
+namespace {
+
+constexpr int kMaxBarWidth = 30;
+constexpr int kMinBarWidth = 8;
+constexpr double kNoticeableWait =
+    0.1;  // share of an epoch spent waiting for data that is worth a word
+
+// "1,234,567"
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  const std::size_t sign = value < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > sign + 3;) digits.insert(i -= 3, ",");
+  return digits;
+}
+
+std::string rate(double samples_per_second) {
+  if (!std::isfinite(samples_per_second)) return "?";
+  // Slow models need the decimal.
+  return samples_per_second < 100 ? fmt::format("{:.1f}", samples_per_second)
+                                  : grouped(std::llround(std::min(samples_per_second, 1e15)));
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
+
+// "0:05", "12:30", "1:02:03"
+std::string duration(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) + 0.5);
+  const std::int64_t hours = whole / 3600;
+  const std::int64_t minutes = whole / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
+                   : fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string counted(std::int64_t count, const std::string& word) {
+  return fmt::format("{} {}{}", grouped(count), word, count == 1 ? "" : "s");
+}
+
+std::string epoch_of(std::int64_t epoch, const train::RunInfo& info) {
+  return info.epochs > 0 ? fmt::format("epoch {}/{}", epoch, info.epochs)
+                         : fmt::format("epoch {}", epoch);
+}
+
+std::string step_of(std::int64_t step, const train::RunInfo& info) {
+  return info.total_steps > 0 ? fmt::format("step {}/{}", grouped(step), grouped(info.total_steps))
+                              : fmt::format("step {}", grouped(step));
+}
+
+// "[=====>    ] "
+std::string bar(double share, int width) {
+  const int inner = width - 3;
+  const int filled =
+      std::clamp(static_cast<int>(std::clamp(share, 0.0, 1.0) * inner + 0.5), 0, inner);
+  std::string text(static_cast<std::size_t>(filled), '=');
+  if (filled > 0 && filled < inner) text.back() = '>';
+  return fmt::format("[{:<{}}] ", text, inner);
+}
+
+}  // namespace
+
+std::string render_banner(const train::RunInfo& info) {
+  std::string text = fmt::format("{}: {}, {:.2f} million multiply-accumulates an image\n",
+                                 info.model, counted(info.parameters, "parameter"),
+                                 static_cast<double>(info.multiply_accumulates) / 1e6);
+  text += fmt::format("{} x {}, {} training images, {} test images\n",
+                      counted(info.world_size, "rank"), counted(info.threads, "thread"),
+                      grouped(info.training_samples), grouped(info.test_samples));
+  text += fmt::format("batch {} over all ranks, learning rate {:.6g}, {} of {}\n",
+                      grouped(info.global_batch), info.lr, counted(info.epochs, "epoch"),
+                      counted(info.steps_per_epoch, "step"));
+  for (const std::string& note : info.notes) text += note + "\n";
+  return text;
+}
+
+std::string render_bar(const train::StepReport& report, const train::RunInfo& info, int width) {
+  const auto total = static_cast<double>(std::max<std::int64_t>(info.total_steps, 1));
+  std::string text = epoch_of(report.epoch, info) + ' ';
+  const std::string rest = fmt::format(
+      "{}  loss {:.4f}  {}  {} images/s  {} left", step_of(report.step, info), report.loss,
+      percent(report.accuracy), rate(report.samples_per_second), duration(report.seconds_left));
+  // The last column stays free: some terminals wrap when it is written.
+  const int room = width - 1 - static_cast<int>(text.size() + rest.size());
+  if (room >= kMinBarWidth && info.total_steps > 0) {
+    text += bar(static_cast<double>(report.step) / total, std::min(room, kMaxBarWidth));
+  }
+  text += rest;
+  return text.substr(0, static_cast<std::size_t>(std::max(width - 1, 0)));
+}
+
+std::string render_step_line(const train::StepReport& report, const train::RunInfo& info) {
+  return fmt::format("{}, {}: loss {:.4f}, accuracy {}, {} images/s, {} left",
+                     epoch_of(report.epoch, info), step_of(report.step, info), report.loss,
+                     percent(report.accuracy), rate(report.samples_per_second),
+                     duration(report.seconds_left));
+}
+
+std::string render_epoch_line(const train::EpochReport& report, const train::RunInfo& info) {
+  std::string text =
+      fmt::format("{}: training loss {:.4f}, accuracy {}", epoch_of(report.epoch, info),
+                  report.training_loss, percent(report.training_accuracy));
+  if (report.evaluated) {
+    text += fmt::format("; test loss {:.4f}, accuracy {}", report.loss, percent(report.accuracy));
+  }
+  text += fmt::format("; {} images/s, {:.1f} s", rate(report.samples_per_second), report.seconds);
+  if (report.input_bound >= kNoticeableWait) {
+    text += fmt::format("; {:.0f} % of it waiting for data", report.input_bound * 100);
+  }
+  return text;
+}
+
+std::string render_summary(const train::Summary& summary, const train::RunInfo& info,
+                           std::optional<double> scaling_efficiency) {
+  std::string text = summary.result;
+  if (summary.accuracy) text += fmt::format(": test accuracy {}", percent(*summary.accuracy));
+  if (summary.loss)
+    text += fmt::format("{} loss {:.4f}", summary.accuracy ? "," : ":", *summary.loss);
+  text += fmt::format("\n{}, {}, {} images/s on {}", counted(summary.epochs, "epoch"),
+                      counted(summary.steps, "step"), rate(summary.samples_per_second),
+                      counted(info.world_size, "rank"));
+  if (scaling_efficiency && info.world_size > 1) {
+    text +=
+        fmt::format(", {:.0f} % of {} times one rank", *scaling_efficiency * 100, info.world_size);
+  }
+  text += '\n';
+  if (!summary.checkpoint.empty()) text += fmt::format("checkpoint: {}\n", summary.checkpoint);
+  return text;
+}
+
+}  // namespace coxswain::report
