@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include "tests/trainer/comm/rank_checks.h"
+#include "trainer/comm/communicator.h"
+
+namespace coxswain::comm {
+namespace {
+
+TEST(SoloCommunicator, adds_its_parts_as_the_plan_says) {
+  const auto communicator = make_solo_communicator();
+  const ReductionPlan plan = {.parts_of_rank = {3}, .adds = {{1, 2}, {0, 1}}};
+  EXPECT_EQ(wrong_sums(*communicator, plan, 1), 0);
+  EXPECT_EQ(wrong_sums(*communicator, in_rank_order(1), 1), 0);
+}
+
+TEST(SoloCommunicator, needs_nobody) {
+  const auto communicator = make_solo_communicator();
+  EXPECT_EQ(communicator->rank(), 0);
+  EXPECT_EQ(communicator->size(), 1);
+  EXPECT_EQ(wrong_broadcasts(*communicator), 0);
+  communicator->barrier();
+  communicator->finish();
+}
+
+TEST(SoloCommunicator, refuses_what_does_not_fit_the_plan) {
+  const auto communicator = make_solo_communicator();
+  std::vector<float> values(4);
+  const std::span<float> part(values);
+  EXPECT_THROW(communicator->all_reduce_sum(in_rank_order(2), {{part}, 0}), Error);
+  EXPECT_THROW(communicator->all_reduce_sum(in_rank_order(1), {{part, part}, 0}), Error);
+  EXPECT_THROW(communicator->all_reduce_sum(in_rank_order(1), {{part}, -1}), Error);
+  EXPECT_THROW(communicator->all_reduce_sum({{1}, {{0, 1}}}, {{part}, 0}), Error);
+  const ReductionPlan two_parts = {.parts_of_rank = {2}, .adds = {{0, 1}}};
+  EXPECT_THROW(communicator->all_reduce_sum(two_parts, {{part, part.first(3)}, 0}), Error);
+}
+
+}  // namespace
+}  // namespace coxswain::comm

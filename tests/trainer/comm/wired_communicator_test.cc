@@ -1,0 +1,230 @@
+#include "trainer/comm/wired_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "tests/support/thread_communicator.h"
+#include "tests/trainer/comm/rank_checks.h"
+
+namespace coxswain::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+TEST(WiredCommunicator, sums_one_part_a_rank_in_rank_order) {
+  for (int size = 1; size <= 9; ++size) {
+    std::atomic<int> wrong = 0;
+    test::run_ranks(size, [&](Communicator& communicator) {
+      wrong += wrong_sums(communicator, in_rank_order(size), 11);
+    });
+    EXPECT_EQ(wrong, 0) << size << " ranks";
+  }
+}
+
+TEST(WiredCommunicator, sums_the_halving_tree_with_uneven_parts) {
+  for (int size = 1; size <= 8; ++size) {
+    std::atomic<int> wrong = 0;
+    test::run_ranks(size, [&](Communicator& communicator) {
+      wrong += wrong_sums(communicator, halving_tree(8, size), 12);
+    });
+    EXPECT_EQ(wrong, 0) << size << " ranks";
+  }
+}
+
+TEST(WiredCommunicator, bits_do_not_depend_on_buckets) {
+  constexpr std::int64_t kCount = 400'001;
+  for (const int size : {3, 4}) {
+    const auto plan = in_rank_order(size);
+    const auto expected = plain_sum(plan, kCount, 13);
+    for (const std::int64_t bucket : {kCount, std::int64_t{65'537}, std::int64_t{9'999}}) {
+      std::atomic<int> equal = 0;
+      test::run_ranks(size, [&](Communicator& communicator) {
+        equal += sum_in_buckets(communicator, plan, kCount, bucket, 13) == expected ? 1 : 0;
+      });
+      EXPECT_EQ(equal, size) << size << " ranks, buckets of " << bucket;
+    }
+  }
+}
+
+TEST(WiredCommunicator, broadcasts_from_every_root) {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    std::atomic<int> wrong = 0;
+    test::run_ranks(size, [&](Communicator& c) { wrong += wrong_broadcasts(c); });
+    EXPECT_EQ(wrong, 0) << size << " ranks";
+  }
+}
+
+TEST(WiredCommunicator, nobody_passes_a_barrier_before_all_have_come) {
+  constexpr int kRanks = 5;
+  std::atomic<int> come = 0;
+  std::atomic<int> too_early = 0;
+  test::run_ranks(kRanks, [&](Communicator& communicator) {
+    for (int round = 1; round <= 20; ++round) {
+      ++come;
+      communicator.barrier();
+      if (come < round * kRanks) ++too_early;
+      communicator.barrier();
+    }
+  });
+  EXPECT_EQ(too_early, 0);
+}
+
+TEST(WiredCommunicator, more_can_be_asked_than_the_queue_holds) {
+  constexpr int kSums = 500;
+  std::atomic<int> wrong = 0;
+  test::run_ranks(2, [&](Communicator& communicator) {
+    std::vector<float> values(kSums, 1.0F);
+    std::vector<Ticket> tickets;
+    for (int i = 0; i < kSums; ++i) {
+      const auto value = std::span(values).subspan(static_cast<std::size_t>(i), 1);
+      tickets.push_back(communicator.all_reduce_sum(in_rank_order(2), {{value}, i}));
+    }
+    for (const Ticket ticket : tickets) communicator.wait(ticket);
+    for (const float value : values) wrong += value == 2.0F ? 0 : 1;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+// Three ranks, of which the last one stops. What the other two throw while they do `work`.
+struct Loss {
+  int rank = -1;
+  std::string message;
+  double after = 0;  // seconds after the stop
+  int told = -1;     // by on_lost
+};
+
+std::vector<Loss> losses_while(const std::function<void(Communicator&)>& work) {
+  test::ThreadNetwork network(3);
+  std::vector<Loss> losses(2);
+  std::latch stopped(1);
+  const auto stop = [&] {
+    const auto communicator = network.join(2);
+    communicator->barrier();
+    network.stop(2);
+    stopped.count_down();
+  };
+  const auto lose = [&](int rank, Loss& loss) {
+    const auto communicator =
+        network.join(rank, {.peer_deadline = 400ms,
+                            .on_lost = [&](const PeerLost& lost) { loss.told = lost.rank(); }});
+    communicator->barrier();
+    stopped.wait();
+    const auto start = Clock::now();
+    try {
+      work(*communicator);
+    } catch (const PeerLost& lost) {
+      loss.rank = lost.rank();
+      loss.message = lost.what();
+    }
+    loss.after = seconds_since(start);
+  };
+  std::jthread rank_0(lose, 0, std::ref(losses[0]));
+  std::jthread rank_1(lose, 1, std::ref(losses[1]));
+  stop();
+  rank_0.join();
+  rank_1.join();
+  return losses;
+}
+
+void expect_rank_2_lost(const std::vector<Loss>& losses, const std::string& doing) {
+  for (const Loss& loss : losses) {
+    EXPECT_EQ(loss.rank, 2);
+    EXPECT_EQ(loss.told, 2);
+    EXPECT_LT(loss.after, 1.4);
+    EXPECT_NE(loss.message.find("rank 2 has been silent for 0."), std::string::npos)
+        << loss.message;
+    EXPECT_NE(loss.message.find(doing), std::string::npos) << loss.message;
+  }
+}
+
+TEST(WiredCommunicator, names_a_lost_peer_in_an_all_reduce) {
+  const auto losses = losses_while([](Communicator& communicator) {
+    std::vector<float> values(100'000, 1.0F);
+    communicator.wait(communicator.all_reduce_sum(in_rank_order(3), {{values}, 0}));
+  });
+  expect_rank_2_lost(losses, "in an all-reduce");
+}
+
+TEST(WiredCommunicator, names_a_lost_peer_in_a_barrier) {
+  expect_rank_2_lost(losses_while([](Communicator& c) { c.barrier(); }), "in a barrier");
+}
+
+TEST(WiredCommunicator, names_a_lost_peer_in_a_broadcast) {
+  std::vector<std::byte> bytes(2 * 10);
+  const auto losses = losses_while([&](Communicator& communicator) {
+    const auto own = std::span(bytes).subspan(10 * static_cast<std::size_t>(communicator.rank()), 10);
+    communicator.broadcast(own, 2);
+  });
+  expect_rank_2_lost(losses, "in a broadcast");
+}
+
+TEST(WiredCommunicator, names_a_lost_peer_after_a_long_computation) {
+  const auto losses = losses_while([](Communicator& communicator) {
+    std::this_thread::sleep_for(900ms);
+    communicator.barrier();
+  });
+  expect_rank_2_lost(losses, "in a barrier");
+}
+
+TEST(WiredCommunicator, reports_a_late_rank_once) {
+  test::ThreadNetwork network(2);
+  std::mutex mutex;
+  std::vector<int> late;
+  const auto run = [&](int rank, std::chrono::milliseconds pause) {
+    const auto communicator =
+        network.join(rank, {.on_late = [&](double seconds, int who) {
+                       const std::lock_guard lock(mutex);
+                       EXPECT_GE(seconds, 1.0);
+                       late.push_back(who);
+                     }});
+    std::this_thread::sleep_for(pause);
+    std::vector<float> values(100'000, 1.0F);
+    communicator->wait(communicator->all_reduce_sum(in_rank_order(2), {{values}, 0}));
+    communicator->finish();
+  };
+  std::jthread slow([&] { run(1, 1300ms); });
+  run(0, 0ms);
+  slow.join();
+  EXPECT_EQ(late, std::vector<int>{1});
+}
+
+TEST(WiredCommunicator, says_when_the_ranks_do_not_come_together) {
+  const auto leave = std::make_shared<std::latch>(1);  // shared: the thread is left behind
+  const auto never_open = [leave]() -> std::unique_ptr<Wire> {
+    leave->wait();
+    throw Error(ExitCode::kInternal, "given up");
+  };
+  try {
+    make_wired_communicator(never_open, {.startup_deadline = 50ms});
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kPeersMissing);
+    EXPECT_NE(std::string(error.what()).find("did not find each other"), std::string::npos);
+  }
+  leave->count_down();
+}
+
+TEST(WiredCommunicator, passes_on_why_it_could_not_open) {
+  const auto broken = []() -> std::unique_ptr<Wire> {
+    throw Error(ExitCode::kUsage, "[comm] no such network");
+  };
+  try {
+    make_wired_communicator(broken, {});
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_STREQ(error.what(), "[comm] no such network");
+  }
+}
+
+}  // namespace
+}  // namespace coxswain::comm

@@ -1,0 +1,260 @@
+#include "trainer/comm/progress_thread.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+namespace coxswain::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// Exchanges in progress at once: while one is added up, the next ones travel.
+constexpr std::size_t kWindow = 4;
+constexpr std::size_t kBroadcastChunk = 1U << 20;
+
+// How the thread waits: it spins while data moves, soon lets others run, then sleeps.
+constexpr auto kSpin = 50us;
+constexpr auto kYield = 2ms;
+constexpr auto kNap = 50us;
+constexpr auto kIdleNap = 5ms;  // nothing asked: only heartbeats to hear
+constexpr auto kCheckInterval = 10ms;
+
+constexpr auto kLateAtLeast = 1s;
+constexpr int kLateIntervals = 20;
+
+// Resource. One rank's exchanges in order, on an open wire.
+class Progress {
+ public:
+  Progress(Wire& wire, const WiredOptions& options, Mailbox& mailbox)
+      : wire_(wire),
+        options_(options),
+        mailbox_(mailbox),
+        beat_interval_(std::min<std::chrono::nanoseconds>(1s, options.peer_deadline / 4)),
+        liveness_(wire.rank(), wire.size(), options.peer_deadline, Clock::now()) {}
+
+  // Until the wire is closed, a peer is lost, or a stop is asked for.
+  void run(const std::stop_token& stop);
+
+ private:
+  void take_requests();
+  void enqueue(const Mailbox::Asked& asked);
+  void add(Ticket ticket, std::unique_ptr<Exchange> exchange);
+  bool start_exchanges();
+  bool move_data();
+  void retire_done();
+  void send_beats(Clock::time_point now);
+  bool all_alive(Clock::time_point now);
+  void report_late(Clock::time_point now);
+  void measure_interval(Clock::time_point now);
+  void rest(bool moved);
+
+  struct Running {
+    Ticket ticket = 0;
+    std::unique_ptr<Exchange> exchange;
+    Clock::time_point started;
+  };
+
+  Wire& wire_;
+  const WiredOptions& options_;
+  Mailbox& mailbox_;
+  std::chrono::nanoseconds beat_interval_;
+  Liveness liveness_;
+
+  Staging staging_;  // outlives the exchanges
+  std::int64_t next_number_ = 0;
+  std::deque<Running> waiting_;
+  std::deque<Running> running_;
+  std::map<Ticket, int> unfinished_;  // exchanges of a ticket
+  std::optional<Ticket> close_ticket_;
+
+  std::vector<MessageId> finished_;
+  std::vector<int> beats_;
+  Clock::time_point last_moved_ = Clock::now();
+  Clock::time_point last_check_ = {};
+  Clock::time_point last_beat_ = {};
+
+  std::optional<Clock::time_point> last_sum_;
+  std::chrono::nanoseconds usual_interval_ = 0ns;
+  std::optional<int> reported_late_;
+};
+
+void Progress::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    take_requests();
+    const bool started = start_exchanges();
+    const bool moved = move_data();
+    retire_done();
+    if (close_ticket_ && running_.empty() && waiting_.empty()) {
+      wire_.close();
+      mailbox_.complete(*close_ticket_);
+      return;
+    }
+    const auto now = Clock::now();
+    if (now - last_check_ > kCheckInterval) {
+      last_check_ = now;
+      send_beats(now);
+      if (!all_alive(now)) return;
+      report_late(now);
+    }
+    rest(started || moved);
+  }
+}
+
+void Progress::take_requests() {
+  while (waiting_.size() < kWindow) {
+    const auto asked = mailbox_.take();
+    if (!asked) return;
+    enqueue(*asked);
+  }
+}
+
+void Progress::enqueue(const Mailbox::Asked& asked) {
+  if (const auto* sum = std::get_if<SumRequest>(&asked.request)) {
+    measure_interval(Clock::now());
+    if (sum->reduction.parts[0].empty()) mailbox_.complete(asked.ticket);
+    for (Reduction& segment : segments_of(*sum->plan, sum->reduction)) {
+      add(asked.ticket, make_sum_exchange(next_number_, sum->plan, std::move(segment), staging_));
+    }
+    return;
+  }
+  if (const auto* broadcast = std::get_if<BroadcastRequest>(&asked.request)) {
+    if (broadcast->bytes.empty()) mailbox_.complete(asked.ticket);
+    for (std::size_t at = 0; at < broadcast->bytes.size(); at += kBroadcastChunk) {
+      const std::size_t length = std::min(kBroadcastChunk, broadcast->bytes.size() - at);
+      add(asked.ticket, make_broadcast_exchange(next_number_, broadcast->bytes.subspan(at, length),
+                                                broadcast->root));
+    }
+    return;
+  }
+  if (std::holds_alternative<BarrierRequest>(asked.request)) {
+    add(asked.ticket, make_barrier_exchange(next_number_));
+    return;
+  }
+  close_ticket_ = asked.ticket;
+}
+
+void Progress::add(Ticket ticket, std::unique_ptr<Exchange> exchange) {
+  ++next_number_;
+  ++unfinished_[ticket];
+  waiting_.push_back({ticket, std::move(exchange), {}});
+}
+
+bool Progress::start_exchanges() {
+  bool started = false;
+  while (running_.size() < kWindow && !waiting_.empty()) {
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+    running_.back().started = Clock::now();
+    running_.back().exchange->start(wire_);
+    started = true;
+  }
+  return started;
+}
+
+bool Progress::move_data() {
+  finished_.clear();
+  beats_.clear();
+  wire_.poll(finished_, beats_);
+  for (const MessageId id : finished_) {
+    const auto exchange = std::find_if(running_.begin(), running_.end(), [&](const Running& r) {
+      return r.exchange->number() == exchange_of(id);
+    });
+    exchange->exchange->finished(wire_, id);
+  }
+  if (!beats_.empty()) {
+    const auto now = Clock::now();
+    for (const int rank : beats_) liveness_.heard(rank, now);
+  }
+  return !finished_.empty();
+}
+
+void Progress::retire_done() {
+  for (auto running = running_.begin(); running != running_.end();) {
+    if (!running->exchange->done()) {
+      ++running;
+      continue;
+    }
+    const Ticket ticket = running->ticket;
+    running = running_.erase(running);
+    const auto left = unfinished_.find(ticket);
+    if (--left->second > 0) continue;
+    unfinished_.erase(left);
+    mailbox_.complete(ticket);
+  }
+}
+
+void Progress::send_beats(Clock::time_point now) {
+  if (now - last_beat_ < beat_interval_) return;
+  last_beat_ = now;
+  wire_.send_beats();
+}
+
+bool Progress::all_alive(Clock::time_point now) {
+  const auto silent = liveness_.check(now);
+  if (!silent) return true;
+  mailbox_.lost(*silent);
+  if (options_.on_lost) {
+    options_.on_lost(PeerLost(silent->rank, silent->seconds, "noticed by its heartbeat"));
+  }
+  return false;
+}
+
+void Progress::measure_interval(Clock::time_point now) {
+  if (last_sum_) {
+    const std::chrono::nanoseconds interval = now - *last_sum_;
+    usual_interval_ =
+        usual_interval_ == 0ns ? interval : (9 * usual_interval_ + interval) / 10;
+  }
+  last_sum_ = now;
+}
+
+void Progress::report_late(Clock::time_point now) {
+  const auto rank = running_.empty() ? std::nullopt : running_.front().exchange->waits_for();
+  if (rank != reported_late_) reported_late_.reset();
+  if (!rank || reported_late_) return;
+  const auto late = now - running_.front().started;
+  const auto limit =
+      std::max<std::chrono::nanoseconds>(kLateAtLeast, kLateIntervals * usual_interval_);
+  if (late < limit) return;
+  reported_late_ = rank;
+  if (options_.on_late) options_.on_late(std::chrono::duration<double>(late).count(), *rank);
+}
+
+void Progress::rest(bool moved) {
+  if (running_.empty()) {
+    mailbox_.await_request(kIdleNap);
+    last_moved_ = Clock::now();
+    return;
+  }
+  const auto now = Clock::now();
+  if (moved) last_moved_ = now;
+  if (now - last_moved_ < kSpin) return;
+  if (now - last_moved_ < kYield) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+}  // namespace
+
+void run_communication(std::stop_token stop, const OpenWire& open, const WiredOptions& options,
+                       Mailbox& mailbox) {
+  try {
+    const std::unique_ptr<Wire> wire = open();
+    mailbox.opened(wire->rank(), wire->size());
+    Progress(*wire, options, mailbox).run(stop);
+  } catch (const Error& error) {
+    mailbox.broken(error.code(), error.what());
+  } catch (const std::exception& error) {
+    mailbox.broken(ExitCode::kInternal, std::string("[comm] ") + error.what());
+  }
+  mailbox.exited();
+}
+
+}  // namespace coxswain::comm
