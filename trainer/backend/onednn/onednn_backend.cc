@@ -1,0 +1,154 @@
+#include "trainer/backend/onednn/onednn_backend.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "trainer/backend/onednn/onednn_executable.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::backend {
+
+namespace {
+
+using onednn::Desc;
+using onednn::Type;
+
+const char* isa_name(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    default: return "other";
+  }
+}
+
+class OneDnnBackend : public Backend {
+ public:
+  explicit OneDnnBackend(const OneDnnOptions& options) { shared_.options = options; }
+
+  tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) override;
+  std::unique_ptr<Executable> prepare(const graph::Program& program,
+                                      tensor::ParameterBuffer& parameters) override;
+  void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
+                    std::span<float> canonical) override;
+  void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
+                      std::span<float> stored) override;
+  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
+              tensor::ParameterBuffer& parameters) override;
+  std::string fingerprint() const override;
+
+ private:
+  std::optional<Desc> native_order(const graph::Program& training, const graph::Parameter& parameter);
+  void reorder(dnnl::memory from, dnnl::memory to);
+
+  onednn::Shared shared_;
+};
+
+// The order in which the weight-gradient kernel of a layer writes; nothing for vectors.
+std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
+                                                const graph::Parameter& parameter) {
+  if (parameter.kind != tensor::SegmentKind::kWeight) return std::nullopt;
+  const graph::Node& node = training.graph.nodes[static_cast<std::size_t>(parameter.node)];
+  const onednn::LayerSetting setting{&training, parameter.node, shared_.options.winograd};
+  try {
+    const bool dense = node.op == graph::Op::kDense;
+    const Desc order =
+        dense ? onednn::make_dense_kernels(shared_.engine, setting).weights->diff_weights_desc()
+              : onednn::make_conv_kernels(shared_.engine, setting).weights->diff_weights_desc();
+    if (onednn::is_blocked(order)) return order;
+  } catch (const dnnl::error& error) {
+    throw Error(ExitCode::kInternal, fmt::format("[onednn] layer {}: no kernel on this CPU: {}", node.name,
+                                                 error.what()));
+  }
+  return std::nullopt;
+}
+
+tensor::ParameterLayout OneDnnBackend::layout(const graph::Program& training, LayoutKind kind) {
+  omp_set_num_threads(shared_.options.threads);
+  std::vector<tensor::Segment> segments;
+  for (const graph::Parameter& parameter : training.parameters) {
+    tensor::Segment segment{.name = parameter.name, .kind = parameter.kind, .dims = parameter.dims};
+    segment.stored = segment.elements();
+    const std::optional<Desc> order =
+        kind == LayoutKind::kNative ? native_order(training, parameter) : std::nullopt;
+    if (order) {
+      segment.layout = shared_.layouts.add(*order);
+      segment.stored = static_cast<std::int64_t>(order->get_size() / sizeof(float));
+    }
+    segments.push_back(std::move(segment));
+  }
+  return tensor::pack(std::move(segments));
+}
+
+std::unique_ptr<Executable> OneDnnBackend::prepare(const graph::Program& program,
+                                                   tensor::ParameterBuffer& parameters) {
+  omp_set_num_threads(shared_.options.threads);
+  return std::make_unique<onednn::OneDnnExecutable>(shared_, program, parameters);
+}
+
+void OneDnnBackend::reorder(dnnl::memory from, dnnl::memory to) {
+  dnnl::stream stream(shared_.engine);
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+}
+
+void OneDnnBackend::to_canonical(const tensor::Segment& segment, std::span<const float> stored,
+                                 std::span<float> canonical) {
+  if (segment.layout == "canonical") {
+    std::ranges::copy(stored, canonical.begin());
+    return;
+  }
+  const Desc order = shared_.layouts.find(segment);
+  const Desc plain = onednn::plain(onednn::dims_of(order), Type::f32);
+  reorder({order, shared_.engine, const_cast<float*>(stored.data())}, {plain, shared_.engine, canonical.data()});
+}
+
+void OneDnnBackend::from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
+                                   std::span<float> stored) {
+  if (segment.layout == "canonical") {
+    std::ranges::copy(canonical, stored.begin());
+    return;
+  }
+  const Desc order = shared_.layouts.find(segment);
+  const Desc plain = onednn::plain(onednn::dims_of(order), Type::f32);
+  reorder({plain, shared_.engine, const_cast<float*>(canonical.data())}, {order, shared_.engine, stored.data()});
+}
+
+void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
+                           tensor::ParameterBuffer& parameters) {
+  const auto& segments = parameters.layout().segments;
+  const std::int64_t size = parameters.layout().size();
+  const int threads = shared_.options.threads;
+  // The first segment that starts in or after a thread's share of the buffer.
+  const auto first_of = [&](int thread) {
+    const std::int64_t offset = size * thread / threads;
+    const auto found = std::ranges::lower_bound(segments, offset, {}, &tensor::Segment::offset);
+    return static_cast<int>(found - segments.begin());
+  };
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int thread = 0; thread < threads; ++thread) {
+    const int last = thread + 1 == threads ? static_cast<int>(segments.size()) : first_of(thread + 1);
+    optim::update(rule, step, parameters, first_of(thread), last);
+  }
+}
+
+std::string OneDnnBackend::fingerprint() const {
+  const dnnl_version_t& version = *dnnl_version();
+  return fmt::format("oneDNN {}.{}.{} {} threads={} convolution={}", version.major, version.minor,
+                     version.patch, isa_name(dnnl::get_effective_cpu_isa()), shared_.options.threads,
+                     shared_.options.winograd ? "winograd" : "direct");
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_onednn_backend(const OneDnnOptions& options) {
+  return std::make_unique<OneDnnBackend>(options);
+}
+
+}  // namespace coxswain::backend

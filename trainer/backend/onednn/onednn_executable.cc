@@ -1,0 +1,114 @@
+#include "trainer/backend/onednn/onednn_executable.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::backend::onednn {
+
+namespace {
+
+std::vector<int> last_reads_of(const graph::Program& program) {
+  std::vector<int> last(program.edges.size(), -1);
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    for (const int edge : used_reads(program, program.steps[s])) {
+      last[static_cast<std::size_t>(edge)] = static_cast<int>(s);
+    }
+  }
+  return last;
+}
+
+}  // namespace
+
+OneDnnExecutable::OneDnnExecutable(Shared& shared, const graph::Program& program,
+                                   tensor::ParameterBuffer& parameters)
+    : shared_(shared), program_(program), tape_(shared.engine), last_reads_(last_reads_of(program)) {
+  record(parameters);
+  shared_.arena.reserve(tape_.finish());
+}
+
+void OneDnnExecutable::record(tensor::ParameterBuffer& parameters) {
+  Plan plan{.program = program_,
+            .options = shared_.options,
+            .layouts = shared_.layouts,
+            .parameters = parameters,
+            .state = state_,
+            .tape = tape_,
+            .edges = std::vector<Tensor>(program_.edges.size()),
+            .last_reads = last_reads_,
+            .nodes = std::vector<NodeState>(program_.graph.nodes.size())};
+  plan.edges[0] = tape_.new_tensor(plain(to_dims(program_.graph.input().shape), Type::f32));
+  tape_.touch(plan.edges[0].buffer);
+  for (const Step& step : program_.steps) {
+    record_step(plan, step);
+    ++plan.step;
+  }
+  edges_ = std::move(plan.edges);
+}
+
+void OneDnnExecutable::check(const Batch& batch) const {
+  const tensor::Shape& shape = program_.graph.input().shape;
+  const std::int64_t classes = program_.graph.logits().shape.c;
+  const auto rows = static_cast<std::size_t>(shape.n);
+  if (static_cast<std::int64_t>(batch.images.size()) != shape.elements() || batch.labels.size() != rows ||
+      batch.sample_ids.size() != rows || batch.valid < 0 || batch.valid > shape.n) {
+    throw Error(ExitCode::kInternal,
+                fmt::format("[onednn] a batch of {} floats and {} labels, {} valid, for an input of {}",
+                            batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
+  }
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
+    if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;
+    throw Error(ExitCode::kBadInput, fmt::format("[data] sample {} has label {}, but the model has {} classes",
+                                                 batch.sample_ids[n], batch.labels[n], classes));
+  }
+}
+
+void OneDnnExecutable::bind() {
+  if (bound_generation_ == shared_.arena.generation()) return;
+  tape_.bind(shared_.arena.data());
+  bound_generation_ = shared_.arena.generation();
+}
+
+void OneDnnExecutable::load(const Batch& batch) {
+  check(batch);
+  omp_set_num_threads(shared_.options.threads);  // of the calling thread
+  bind();
+  state_.batch = batch;
+  state_.sums = {};
+  next_step_ = 0;
+  std::ranges::copy(batch.images, tape_.addresses().at<float>(edges_[0].buffer));
+}
+
+void OneDnnExecutable::run(int step_index) {
+  next_step_ = step_index + 1;
+  tape_.run(step_index);
+}
+
+std::vector<float> OneDnnExecutable::fetch(int edge) {
+  const tensor::Shape& shape = program_.edges[static_cast<std::size_t>(edge)].shape;
+  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+  dnnl::memory canonical(plain(to_dims(shape), Type::f32), shared_.engine, values.data());
+  dnnl::stream stream(shared_.engine);
+  dnnl::memory from = edges_[static_cast<std::size_t>(edge)].memory;
+  dnnl::reorder(from, canonical).execute(stream, from, canonical);
+  stream.wait();
+  return values;
+}
+
+void OneDnnExecutable::store(int edge, std::span<const float> values) {
+  if (next_step_ > last_reads_[static_cast<std::size_t>(edge)]) return;
+  const tensor::Shape& shape = program_.edges[static_cast<std::size_t>(edge)].shape;
+  std::vector<float> copy(values.begin(), values.end());
+  dnnl::memory canonical(plain(to_dims(shape), Type::f32), shared_.engine, copy.data());
+  dnnl::stream stream(shared_.engine);
+  dnnl::memory to = edges_[static_cast<std::size_t>(edge)].memory;
+  dnnl::reorder(canonical, to).execute(stream, canonical, to);
+  stream.wait();
+}
+
+}  // namespace coxswain::backend::onednn

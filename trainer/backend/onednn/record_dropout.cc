@@ -1,0 +1,71 @@
+#include "trainer/backend/onednn/dropout_mask.h"
+#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/vector_isa.h"
+#include "trainer/backend/onednn/vector_loops.h"
+#include "trainer/tensor/philox.h"
+
+namespace coxswain::backend::onednn {
+
+namespace {
+
+// What is kept, drawn in canonical order, then in the order of the edge that it applies to.
+Tensor record_mask(Plan& plan, const Node& node, const Desc& like) {
+  const Tensor canonical = plan.tape.new_tensor(plain(to_dims(node.shape), Type::u8));
+  const std::uint32_t stream = tensor::stream_of(node.name);
+  const float rate = node.rate;
+  const std::int64_t samples = node.shape.n;
+  const std::int64_t elements = node.shape.per_sample();
+  const StepState* state = &plan.state;
+  plan.tape.add({canonical.buffer}, [=](const Addresses& addresses) {
+    auto* kept = addresses.at<std::uint8_t>(canonical.buffer);
+    const Batch& batch = state->batch;
+    in_parallel(samples, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        fill_dropout_mask({.seed = batch.seed,
+                           .sample = static_cast<std::uint32_t>(batch.sample_ids[static_cast<std::size_t>(n)]),
+                           .epoch = static_cast<std::uint32_t>(batch.epoch),
+                           .stream = stream,
+                           .rate = rate},
+                          elements, kept + n * elements);
+      }
+    });
+  });
+  return converted(plan, canonical, with_type(like, Type::u8));
+}
+
+void record_apply(Plan& plan, const Node& node, const Tensor& from, const Tensor& mask, const Tensor& to) {
+  const DataType type = type_of(to.desc) == Type::f32 ? DataType::kFloat32 : DataType::kBFloat16;
+  const auto count = static_cast<std::int64_t>(mask.desc.get_size());
+  const float scale = 1.F / (1.F - node.rate);
+  plan.tape.add({from.buffer, mask.buffer, to.buffer}, [=](const Addresses& addresses) {
+    apply_mask(type, addresses.bytes(to.buffer), addresses.bytes(from.buffer),
+               addresses.at<std::uint8_t>(mask.buffer), scale, count);
+  });
+}
+
+}  // namespace
+
+void record_dropout_forward(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  const Tensor& source = plan.edge(node.inputs[0]);
+  const Tensor output = output_in_place_of(plan, node.inputs[0], source.desc);
+  if (plan.program.training) {
+    NodeState& state = plan.state_of(step.node);
+    state.workspace = record_mask(plan, node, source.desc);
+    record_apply(plan, node, source, state.workspace, output);
+  } else if (output.buffer != source.buffer) {
+    copy(plan, source, output);
+  }
+  deliver(plan, step.writes[0], output);
+}
+
+void record_dropout_backward(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  const Desc& desc = plan.edge(node.inputs[0]).desc;
+  const Tensor from = converted(plan, plan.edge(step.reads[0]), desc);
+  const Tensor to = output_in_place_of(plan, step.reads[0], desc);
+  record_apply(plan, node, from, plan.state_of(step.node).workspace, to);
+  deliver(plan, step.writes[0], to);
+}
+
+}  // namespace coxswain::backend::onednn

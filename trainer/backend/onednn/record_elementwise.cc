@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/vector_loops.h"
+
+namespace coxswain::backend::onednn {
+
+namespace {
+
+DataType data_type_of(const Desc& desc) {
+  return type_of(desc) == Type::f32 ? DataType::kFloat32 : DataType::kBFloat16;
+}
+
+std::int64_t stored_elements(const Desc& desc) {
+  return static_cast<std::int64_t>(desc.get_size()) / tensor::size_of(data_type_of(desc));
+}
+
+dnnl::algorithm algorithm_of(graph::Op op) {
+  switch (op) {
+    case graph::Op::kTanh: return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case graph::Op::kGelu: return dnnl::algorithm::eltwise_gelu_erf;
+    default: return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+  }
+}
+
+}  // namespace
+
+void record_eltwise_forward(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  NodeState& state = plan.state_of(step.node);
+  const Tensor& source = plan.edge(node.inputs[0]);
+  state.eltwise = eltwise_forward(plan.tape.engine(), algorithm_of(node.op), source.desc, user_scratchpad());
+  const Tensor output = plan.tape.new_tensor(source.desc);
+  plan.tape.add(dnnl::eltwise_forward(*state.eltwise), state.eltwise->scratchpad_desc(),
+                {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}});
+  deliver(plan, step.writes[0], output);
+}
+
+void record_eltwise_backward(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  const bool from_input = node.op == graph::Op::kGelu;
+  const Desc& desc = plan.edge(node.inputs[0]).desc;
+  const EltwiseBackward kernel = eltwise_backward(plan.tape.engine(), algorithm_of(node.op), desc,
+                                                  *plan.state_of(step.node).eltwise, user_scratchpad());
+  const Tensor gradient = plan.tape.new_tensor(desc);
+  plan.tape.add(dnnl::eltwise_backward(kernel), kernel.scratchpad_desc(),
+                {{from_input ? DNNL_ARG_SRC : DNNL_ARG_DST, converted(plan, plan.edge(step.reads[0]), desc)},
+                 {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[1]), desc)},
+                 {DNNL_ARG_DIFF_SRC, gradient}});
+  deliver(plan, step.writes[0], gradient);
+}
+
+void record_add(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  const Desc desc = with_type(plan.edge(step.reads[0]).desc, to_type(node.type));
+  const Tensor a = converted(plan, plan.edge(step.reads[0]), desc);
+  const Tensor b = converted(plan, plan.edge(step.reads[1]), desc);
+  const Tensor sum = output_in_place_of(plan, step.reads[0], desc);
+  const DataType type = data_type_of(desc);
+  const std::int64_t count = stored_elements(desc);
+  const bool relu = node.activation == graph::Activation::kRelu;
+  plan.tape.add({a.buffer, b.buffer, sum.buffer}, [=](const Addresses& addresses) {
+    add_tensors(type, addresses.bytes(sum.buffer), addresses.bytes(a.buffer), addresses.bytes(b.buffer), relu,
+                count);
+  });
+  if (node.activation == graph::Activation::kTanh) {
+    const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, desc,
+                                                user_scratchpad());
+    plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
+                  {{DNNL_ARG_SRC, sum}, {DNNL_ARG_DST, sum}});
+  }
+  deliver(plan, step.writes[0], sum);
+}
+
+void record_join(Plan& plan, const Step& step) {
+  const graph::Edge& edge = plan.program.edges[static_cast<std::size_t>(step.writes[0])];
+  const graph::Activation activation = graph::joined_activation(plan.program, step);
+  const bool masked = activation != graph::Activation::kNone;
+  const Desc desc = with_type(plan.edge(step.node).desc, to_type(edge.type));
+  std::array<int, 8> parts{};
+  std::vector<int> buffers;
+  const std::size_t count = step.reads.size() - (masked ? 1 : 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    parts.at(i) = converted(plan, plan.edge(step.reads[i]), desc).buffer;
+    buffers.push_back(parts.at(i));
+  }
+  const int output = masked ? converted(plan, plan.edge(step.node), desc).buffer : -1;
+  const Tensor sum = output_in_place_of(plan, step.reads[0], desc);
+  buffers.push_back(sum.buffer);
+  if (masked) buffers.push_back(output);
+  const DataType type = data_type_of(desc);
+  const std::int64_t elements = stored_elements(desc);
+  plan.tape.add(buffers, [=](const Addresses& addresses) {
+    std::array<const void*, 8> data{};
+    for (std::size_t i = 0; i < count; ++i) data.at(i) = addresses.bytes(parts.at(i));
+    join_gradients(type, addresses.bytes(sum.buffer), std::span(data).first(count),
+                   masked ? addresses.bytes(output) : nullptr, activation, elements);
+  });
+  deliver(plan, step.writes[0], sum);
+}
+
+// Forward and backward: the same row-major bytes under other dimensions.
+void record_flatten(Plan& plan, const Step& step) {
+  const Tensor& source = plan.edge(step.reads[0]);
+  const graph::Edge& to = plan.program.edges[static_cast<std::size_t>(step.writes[0])];
+  const Tensor output = plan.tape.new_tensor(plain(to_dims(to.shape), type_of(source.desc)));
+  copy(plan, source, plan.tape.view(plain(dims_of(source.desc), type_of(source.desc)), output.buffer));
+  deliver(plan, step.writes[0], output);
+}
+
+}  // namespace coxswain::backend::onednn

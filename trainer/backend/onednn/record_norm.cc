@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/backend/onednn/plan.h"
+
+// BatchNorm. Gamma and beta are separate segments, oneDNN wants them as one array: a private copy, made at
+// each forward, and private gradients that are copied out (2C floats each).
+namespace coxswain::backend::onednn {
+
+namespace {
+
+bool fuses_relu(const Node& node) { return node.activation == graph::Activation::kRelu; }
+
+// The weights (or gradients) of a segment of the node, null where it has none (fixed gamma).
+float* weights_of(const Plan& plan, const Node& node, std::string_view suffix) {
+  if (!find_segment(plan, node, suffix)) return nullptr;
+  return plan.parameters.weights(segment_of(plan, node, suffix)).data();
+}
+
+float* gradients_of(const Plan& plan, const Node& node, std::string_view suffix) {
+  if (!find_segment(plan, node, suffix)) return nullptr;
+  return plan.parameters.gradients(segment_of(plan, node, suffix)).data();
+}
+
+Tensor record_scale_shift(Plan& plan, const Node& node) {
+  const std::int64_t channels = node.shape.c;
+  const Tensor both = plan.tape.new_tensor(plain({2 * channels}, Type::f32));
+  const float* gamma = weights_of(plan, node, "weight");
+  const float* beta = weights_of(plan, node, "bias");
+  plan.tape.add({both.buffer}, [=](const Addresses& addresses) {
+    auto* to = addresses.at<float>(both.buffer);
+    if (gamma != nullptr) {
+      std::copy_n(gamma, channels, to);
+    } else {
+      std::fill_n(to, channels, 1.F);
+    }
+    std::copy_n(beta, channels, to + channels);
+  });
+  return both;
+}
+
+void append(Plan& plan, std::vector<Argument>& arguments, const std::vector<NormArgument>& parts,
+            const Tensor& array) {
+  for (const NormArgument& part : parts) {
+    arguments.push_back({part.id, plan.tape.view(part.desc, array.buffer, part.offset)});
+  }
+}
+
+// This step's mean and unbiased variance, where the statistics of all ranks are summed.
+void record_statistics(Plan& plan, const Node& node, const Tensor& mean, const Tensor& variance) {
+  const std::int64_t channels = node.shape.c;
+  const std::int64_t count = node.shape.n * node.shape.h * node.shape.w;
+  const float unbiased =
+      count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.F;
+  float* mean_slot = gradients_of(plan, node, "running_mean");
+  float* variance_slot = gradients_of(plan, node, "running_var");
+  plan.tape.add({mean.buffer, variance.buffer}, [=](const Addresses& addresses) {
+    std::copy_n(addresses.at<float>(mean.buffer), channels, mean_slot);
+    const auto* biased = addresses.at<float>(variance.buffer);
+    for (std::int64_t c = 0; c < channels; ++c) variance_slot[c] = biased[c] * unbiased;
+  });
+}
+
+// bf16 programs normalise in bf16 even where the input is a float32 image: the reference rounds it too.
+Tensor norm_source(Plan& plan, int edge) {
+  return converted(plan, plan.edge(edge), with_type(plan.edge(edge).desc, compute_type(plan.program)));
+}
+
+dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
+  return norm_flags(!plan.program.training, fuses_relu(node));
+}
+
+void record_diff_scale_shift(Plan& plan, const Node& node, const Tensor& gradients) {
+  const std::int64_t channels = node.shape.c;
+  float* gamma = gradients_of(plan, node, "weight");
+  float* beta = gradients_of(plan, node, "bias");
+  plan.tape.add({gradients.buffer}, [=](const Addresses& addresses) {
+    const auto* from = addresses.at<float>(gradients.buffer);
+    if (gamma != nullptr) std::copy_n(from, channels, gamma);
+    std::copy_n(from + channels, channels, beta);
+  });
+}
+
+}  // namespace
+
+void record_norm_forward(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  NodeState& state = plan.state_of(step.node);
+  const Tensor source = norm_source(plan, node.inputs[0]);
+  const bool training = plan.program.training;
+  const Desc channels = plain({node.shape.c}, Type::f32);
+  state.norm = norm_forward(
+      plan.tape.engine(),
+      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference, source.desc,
+      node.epsilon, flags_of(plan, node), user_scratchpad());
+  state.scale_shift = record_scale_shift(plan, node);
+  if (training) {
+    state.mean = plan.tape.new_tensor(channels);
+    state.variance = plan.tape.new_tensor(channels);
+  } else {
+    state.mean = plan.tape.outside(channels, weights_of(plan, node, "running_mean"));
+    state.variance = plan.tape.outside(channels, weights_of(plan, node, "running_var"));
+  }
+  const Tensor output = output_in_place_of(plan, node.inputs[0], source.desc);
+  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
+                                  {DNNL_ARG_DST, output},
+                                  {DNNL_ARG_MEAN, state.mean},
+                                  {DNNL_ARG_VARIANCE, state.variance}};
+  append(plan, arguments, norm_forward_arguments(node.shape.c), state.scale_shift);
+  if (state.norm->workspace_desc().get_size() > 0) {
+    state.workspace = plan.tape.new_tensor(state.norm->workspace_desc());
+    arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
+  }
+  plan.tape.add(dnnl::batch_normalization_forward(*state.norm), state.norm->scratchpad_desc(),
+                std::move(arguments));
+  if (training) record_statistics(plan, node, state.mean, state.variance);
+  deliver(plan, step.writes[0], output);
+}
+
+void record_norm_backward(Plan& plan, const Step& step) {
+  const Node& node = plan.node(step.node);
+  NodeState& state = plan.state_of(step.node);
+  const Tensor source = norm_source(plan, step.reads.front());
+  const Tensor output_gradient = converted(plan, plan.edge(step.reads.back()), source.desc);
+  const bool own_copy = output_gradient.buffer != plan.edge(step.reads.back()).buffer;
+  const Tensor gradient =
+      own_copy ? output_gradient : output_in_place_of(plan, step.reads.back(), source.desc);
+  const NormBackward kernel = norm_backward(plan.tape.engine(), source.desc, node.epsilon,
+                                            flags_of(plan, node), *state.norm, user_scratchpad());
+  const Tensor parameter_gradients = plan.tape.new_tensor(plain({2 * node.shape.c}, Type::f32));
+  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
+                                  {DNNL_ARG_DIFF_DST, output_gradient},
+                                  {DNNL_ARG_DIFF_SRC, gradient},
+                                  {DNNL_ARG_MEAN, state.mean},
+                                  {DNNL_ARG_VARIANCE, state.variance}};
+  append(plan, arguments, norm_backward_arguments(node.shape.c), state.scale_shift);
+  append(plan, arguments, norm_gradient_arguments(node.shape.c), parameter_gradients);
+  if (state.workspace.buffer >= 0) arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
+  plan.tape.add(dnnl::batch_normalization_backward(kernel), kernel.scratchpad_desc(), std::move(arguments));
+  record_diff_scale_shift(plan, node, parameter_gradients);
+  if (!step.writes.empty()) deliver(plan, step.writes[0], gradient);
+}
+
+}  // namespace coxswain::backend::onednn
