@@ -55,13 +55,12 @@ void Mailbox::opened(int rank, int size) {
   to_caller_.notify_all();
 }
 
-std::optional<Mailbox::Asked> Mailbox::take() {
+std::deque<Mailbox::Asked> Mailbox::take() {
   const std::lock_guard lock(mutex_);
-  if (queue_.empty()) return std::nullopt;
-  Asked asked = std::move(queue_.front());
-  queue_.pop_front();
-  to_caller_.notify_all();
-  return asked;
+  std::deque<Asked> taken;
+  taken.swap(queue_);
+  if (!taken.empty()) to_caller_.notify_all();
+  return taken;
 }
 
 void Mailbox::await_request(std::chrono::nanoseconds limit) {

@@ -106,11 +106,8 @@ void Progress::run(const std::stop_token& stop) {
 }
 
 void Progress::take_requests() {
-  while (waiting_.size() < kWindow) {
-    const auto asked = mailbox_.take();
-    if (!asked) return;
-    enqueue(*asked);
-  }
+  if (waiting_.size() >= kWindow) return;
+  for (const auto& asked : mailbox_.take()) enqueue(asked);
 }
 
 void Progress::enqueue(const Mailbox::Asked& asked) {

@@ -48,7 +48,7 @@ class Mailbox {
     Request request;
   };
   void opened(int rank, int size);
-  std::optional<Asked> take();
+  std::deque<Asked> take();  // all that is queued
   // Sleeps until something is asked, at most for `limit`.
   void await_request(std::chrono::nanoseconds limit);
   void complete(Ticket ticket);
