@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "trainer/backend/onednn/onednn_backend.h"
-#include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/constants.h"
 #include "trainer/graph/models/models.h"
@@ -122,12 +121,18 @@ optim::Schedule make_schedule(const TrainerConfig& config) {
 
 }  // namespace
 
+contract::ConfigResult read_configuration(const CommandLine& line) {
+  const auto flags = contract::parse_config_flags(line.config_flags);
+  if (line.config.empty()) return contract::read_config("", "", flags);
+  return contract::read_config_file(line.config, flags);
+}
+
 std::unique_ptr<data::Dataset> open_test_set(const TrainerConfig& config) {
   return open(config, data::Part::kTest);
 }
 
-Datasets open_datasets(const TrainerConfig& config) {
-  return {open(config, data::Part::kTraining), open_test_set(config)};
+std::unique_ptr<data::Dataset> open_training_set(const TrainerConfig& config) {
+  return open(config, data::Part::kTraining);
 }
 
 int threads_per_rank(const TrainerConfig& config, int ranks_here) {

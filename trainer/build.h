@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "trainer/backend/backend.h"
-#include "trainer/contract/config/trainer_config.h"
+#include "trainer/commands.h"
+#include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/worker/worker_env.h"
 #include "trainer/data/dataset.h"
 #include "trainer/train/train_options.h"
@@ -14,12 +15,10 @@ namespace coxswain {
 
 // From the configuration to each folder's options: the one place that knows both sides.
 
-struct Datasets {
-  std::unique_ptr<data::Dataset> training;
-  std::unique_ptr<data::Dataset> test;
-};
+// From --config and flags; throws Error.
+contract::ConfigResult read_configuration(const CommandLine& line);
 
-Datasets open_datasets(const contract::TrainerConfig& config);
+std::unique_ptr<data::Dataset> open_training_set(const contract::TrainerConfig& config);
 std::unique_ptr<data::Dataset> open_test_set(const contract::TrainerConfig& config);
 
 // Cores for each of `ranks_here` ranks, from the affinity and the cgroup's quota; at least 1. anyWorldSize takes

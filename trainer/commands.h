@@ -13,7 +13,8 @@ struct CommandLine {
   bool print_config = false;
   std::string checkpoint;                 // eval, export: a checkpoint folder, or the directory that holds them
   std::string output;                     // export: FILE.safetensors
-  std::vector<std::string> command;       // rank: CMD...
+  std::string launcher = "mpi";           // worker: mpi | env
+  std::vector<std::string> command;       // worker, rank: CMD...
   double seconds = 3;                     // bench: of each measurement
 };
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "trainer/build.h"
+#include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
-#include "trainer/checkpoint/writer.h"
 #include "trainer/commands.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/graph/models/models.h"
@@ -31,11 +31,7 @@ std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) 
 }  // namespace
 
 int run_eval(const CommandLine& line) {
-  const auto flags = contract::parse_config_flags(line.config_flags);
-  const contract::TrainerConfig config =
-      (line.config.empty() ? contract::read_config("", "", flags)
-                           : contract::read_config_file(line.config, flags))
-          .config;
+  const contract::TrainerConfig config = read_configuration(line).config;
   auto [path, contents] = load_checkpoint(line.checkpoint);
   const auto dataset = open_test_set(config);
   const auto backend = make_backend(config, threads_per_rank(config, 1));
@@ -62,9 +58,16 @@ int run_eval(const CommandLine& line) {
   return 0;
 }
 
+// The model's file of a checkpoint is what other programs read: verified, then copied.
 int run_export(const CommandLine& line) {
   const auto [path, contents] = load_checkpoint(line.checkpoint);
-  checkpoint::write_safetensors(line.output, contents.model);
+  const fs::path temporary = line.output + ".part";
+  std::error_code error;
+  fs::copy_file(path / checkpoint::kModelFile, temporary, fs::copy_options::overwrite_existing, error);
+  if (!error) fs::rename(temporary, line.output, error);
+  if (error) {
+    throw Error(ExitCode::kVolume, fmt::format("[export] {}: {}", line.output, error.message()));
+  }
   fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
              contents.state.step, path.string());
   return 0;

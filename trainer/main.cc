@@ -22,8 +22,12 @@ int run_not_yet(const CommandLine&) {
 }
 
 int run_worker(const CommandLine& line) {
+  coxswain::launch::WorkerOptions options;
+  options.launcher = line.launcher == "env" ? coxswain::launch::Launcher::kEnv
+                                            : coxswain::launch::Launcher::kMpi;
+  options.command = line.command;
   return coxswain::launch::run_worker(
-      coxswain::contract::from_env(coxswain::contract::lookup_environment), {line.command});
+      coxswain::contract::from_env(coxswain::contract::lookup_environment), options);
 }
 
 int run_rank(const CommandLine& line) {
@@ -56,6 +60,10 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
         ->required();
   }
   if (name == "export") command->add_option("--output", line.output, "FILE.safetensors")->required();
+  if (name == "worker") {
+    command->add_option("--launcher", line.launcher, "who starts the ranks: mpi (mpirun) or env (this worker)")
+        ->check(CLI::IsMember({"mpi", "env"}));
+  }
   if (name == "rank" || name == "worker") command->add_option("command", line.command, "what a rank runs");
   command->callback([command, &line, &chosen, run = std::move(run)] {
     line.config_flags = command->remaining();

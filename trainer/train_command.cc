@@ -7,7 +7,7 @@
 
 #include "trainer/build.h"
 #include "trainer/commands.h"
-#include "trainer/comm/mpi/mpi_communicator.h"
+#include "trainer/communicators.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
@@ -45,23 +45,6 @@ void handle_signals(bool under_mpirun) {
   handle(SIGUSR1, request_stop);
   handle(SIGTERM, under_mpirun ? leave_now : request_stop);
   handle(SIGINT, under_mpirun ? SIG_IGN : request_stop);
-}
-
-bool under_mpirun() { return lookup_environment("OMPI_COMM_WORLD_SIZE").has_value(); }
-
-std::unique_ptr<comm::Communicator> make_communicator() {
-  if (!under_mpirun()) return comm::make_solo_communicator();
-  comm::MpiOptions options;
-  options.on_late = [](double seconds, int rank) {
-    fmt::print(stderr, "coxswain-trainer: rank {} is late: {:.1f} s so far\n", rank, seconds);
-  };
-  return comm::make_mpi_communicator(options);
-}
-
-int ranks_on_this_machine(const std::optional<WorkerEnv>& env) {
-  const auto local = lookup_environment("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (local.has_value()) return std::max(1, std::atoi(local->c_str()));
-  return env.has_value() ? env->slots : 1;
 }
 
 void leave_message(const std::optional<WorkerEnv>& env, const contract::TerminationMessage& message) {
@@ -124,12 +107,13 @@ int train_rank(const CommandLine& line, const contract::TrainerConfig& config,
   auto communicator = make_communicator();
   rank = communicator->rank();
   const bool leads = rank == 0;
-  const Datasets datasets = open_datasets(config);
+  const auto training = open_training_set(config);
+  const auto test = open_test_set(config);
   const auto backend = make_backend(config, options.threads);
   Silent silent;
   std::unique_ptr<Reports> reports = leads ? std::make_unique<Reports>(line, env) : nullptr;
   const auto result = train::train(
-      options, {*backend, *datasets.training, datasets.test.get(), std::move(communicator),
+      options, {*backend, *training, test.get(), std::move(communicator),
                 leads ? reports->observer() : silent, stop_requested});
   const ExitCode code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
   if (leads) {
@@ -155,10 +139,7 @@ std::string reason_of(ExitCode code) {
 }  // namespace
 
 int run_train(const CommandLine& line) {
-  const auto flags = contract::parse_config_flags(line.config_flags);
-  const contract::ConfigResult config =
-      line.config.empty() ? contract::read_config("", "", flags)
-                          : contract::read_config_file(line.config, flags);
+  const contract::ConfigResult config = read_configuration(line);
   if (line.print_config) {
     fmt::print("{}", contract::print_config(config));
     return 0;

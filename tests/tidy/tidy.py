@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""The rules of the house that a compiler does not check: who may include whom, where a library's headers may
+appear, what the pure core may use, and a few limits of size and style. Prints each breach and the rule."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code}.h.
+EDGES = {
+    "trainer/contract": [],
+    "trainer/contract/worker": [],
+    "trainer/contract/config": [],
+    "trainer/tensor": [],
+    "trainer/graph": ["trainer/tensor"],
+    "trainer/graph/models": ["trainer/graph", "trainer/tensor"],
+    "trainer/optim": ["trainer/tensor"],
+    "trainer/backend": ["trainer/graph", "trainer/optim", "trainer/tensor"],
+    "trainer/backend/reference": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
+    "trainer/backend/onednn": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
+    "trainer/data": ["trainer/tensor"],
+    "trainer/comm": ["trainer/tensor"],
+    "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
+    "trainer/checkpoint": ["trainer/tensor"],
+    "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm",
+                      "trainer/optim", "trainer/checkpoint", "trainer/tensor"],
+    "trainer/report": ["trainer/train", "trainer/contract/worker"],
+    "trainer/launch": ["trainer/contract/worker"],
+    "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
+    "operator/job": ["trainer/contract/worker", "trainer/contract/config"],
+    "operator/cluster": ["operator/job", "trainer/contract/worker", "trainer/contract/config"],
+    "operator": ["operator/job", "operator/cluster", "trainer/contract/worker", "trainer/contract/config"],
+}
+EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h"}
+
+# Header of a library -> where it may be included (prefixes of paths).
+THIRD_PARTY = {
+    r"dnnl": ["trainer/backend/onednn/"],
+    r"mpi\.h": ["trainer/comm/mpi/"],
+    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint"],
+    r"yaml-cpp/": ["trainer/contract/config/", "operator/job/"],
+    r"openssl/": ["operator/cluster/keys"],
+    r"cpprest/": ["operator/kube/http_transport"],
+    r"CLI/": ["trainer/main.cc", "operator/main.cc"],
+    r"zlib\.h": ["trainer/data/", "trainer/checkpoint/"],
+}
+
+# The pure core: values in, values out.
+PURE = ["operator/job/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
+        "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
+IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
+                    r"sys/.*|future|stop_token)>")
+
+GETENV = ["trainer/contract/worker/worker_env.cc"]
+MAX_LINES = 600
+MAX_COLUMNS = 100
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+
+
+def folder_of(path):
+    """The longest folder of EDGES that holds the path."""
+    return max((f for f in EDGES if path.startswith(f + "/")), key=len, default=None)
+
+
+def check_include(path, kind, name, report):
+    if kind == '"' and name.startswith(("trainer/", "operator/")) and name not in EVERYWHERE:
+        source, target = folder_of(path), folder_of(name)
+        if target != source and "*" not in EDGES[source] and target not in EDGES[source]:
+            report(f"{source} may not include {target} ({name})")
+        if not (ROOT / name).exists():
+            report(f"includes {name}, which does not exist")
+    for header, places in THIRD_PARTY.items():
+        if re.match(header, name) and kind == "<" and not path.startswith(tuple(places)):
+            report(f"<{name}> belongs into {', '.join(places)} alone")
+    if path.startswith(tuple(PURE)) and IMPURE.match(f"<{name}>") and kind == "<":
+        report(f"is part of the pure core and may not include <{name}>")
+
+
+def check_file(path, breaches):
+    lines = (ROOT / path).read_text().splitlines()
+    if len(lines) > MAX_LINES:
+        breaches.append(f"{path}: {len(lines)} lines, at most {MAX_LINES}")
+    production = path.startswith(("trainer/", "operator/"))
+    for number, line in enumerate(lines, 1):
+        def report(what):
+            breaches.append(f"{path}:{number}: {what}")
+        include = INCLUDE.match(line)
+        if include and production:
+            check_include(path, include[1], include[2], report)
+        if len(line) > MAX_COLUMNS:
+            report(f"{len(line)} columns, at most {MAX_COLUMNS}")
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            report("unfinished business")
+        code = re.sub(r'"(\\.|[^"\\])*"', '""', line.split("//")[0])
+        if re.search(r"\bgetenv\s*\(", code) and path not in GETENV and production:
+            report("getenv: the environment is read in " + GETENV[0])
+        if production and re.search(r"(^|[^\w.])(new|delete)\s+[A-Za-z_(]", code):
+            report("new and delete: use a container or a smart pointer")
+
+
+def main():
+    breaches = []
+    files = [str(p.relative_to(ROOT)) for top in ("trainer", "operator", "tests")
+             for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".h", ".cc", ".cu")]
+    for path in files:
+        check_file(path, breaches)
+    for breach in breaches:
+        print(breach)
+    print(f"tidy: {len(files)} files, {len(breaches)} breaches")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
