@@ -29,14 +29,19 @@ DataLoader::NextRequest from(std::vector<BatchRequest> requests) {
       };
 }
 
-// Batches of `rows` consecutive samples for ever.
-DataLoader::NextRequest endless(std::atomic<int>& asked, std::int64_t rows = 4) {
-  return [&asked, rows]() -> std::optional<BatchRequest> {
-    const std::int64_t first = asked++ * rows % 900;
-    BatchRequest request;
-    for (std::int64_t i = 0; i < rows; ++i) request.sample_ids.push_back(first + i);
-    return request;
+// Batches of four consecutive samples for ever.
+DataLoader::NextRequest endless(std::atomic<int>& asked) {
+  return [&asked]() -> std::optional<BatchRequest> {
+    const std::int64_t first = asked++ * 4 % 900;
+    return BatchRequest{{first, first + 1, first + 2, first + 3}, 0, 0};
   };
+}
+
+// How many requests the loader has asked for, once that is `count` or time is up.
+int settled_at(const std::atomic<int>& asked, int count) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (asked < count && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  return asked;
 }
 
 std::vector<float> image(const Dataset& dataset, const LoaderOptions& options, std::int64_t id,
@@ -135,28 +140,28 @@ TEST(DataLoader, runs_ahead_by_its_depth_and_no_further) {
   const auto dataset = digits();
   std::atomic<int> asked = 0;
   DataLoader loader(*dataset, {{}, true, 0, 3}, endless(asked));
-  const auto settled_at = [&](int count) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (asked < count && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    return asked.load();
-  };
   // Three ready and the request of a fourth, which waits for room.
-  EXPECT_EQ(settled_at(4), 4);
+  EXPECT_EQ(settled_at(asked, 4), 4);
   std::set<const HostBatch*> buffers;
   for (int i = 1; i <= 50; ++i) {
     buffers.insert(loader.next());
-    EXPECT_EQ(settled_at(4 + i), 4 + i);
+    EXPECT_EQ(settled_at(asked, 4 + i), 4 + i);
   }
   EXPECT_LE(buffers.size(), 5U);  // ready, being filled, lent: never more
 }
 
 TEST(DataLoader, reuses_memory_once_warm) {
   const auto dataset = digits();
+  constexpr int kDepth = 2;
   std::atomic<int> asked = 0;
-  DataLoader loader(*dataset, {{}, true, 0, 2}, endless(asked, 16));
-  std::set<const float*> memory;
-  for (int i = 0; i < 100; ++i) memory.insert(loader.next()->images.data());
-  EXPECT_LE(memory.size(), 4U);
+  // As many large batches as there are buffers, then small ones: a buffer made anew would be small.
+  DataLoader loader(*dataset, {{}, true, 0, kDepth}, [&]() -> std::optional<BatchRequest> {
+    return BatchRequest{std::vector<std::int64_t>(asked++ <= kDepth ? 16 : 1), 0, 0};
+  });
+  EXPECT_EQ(settled_at(asked, kDepth + 1), kDepth + 1);
+  ASSERT_NE(loader.next(), nullptr);
+  EXPECT_EQ(settled_at(asked, kDepth + 2), kDepth + 2);
+  for (int i = 0; i < 50; ++i) EXPECT_GE(loader.next()->images.capacity(), 16U * 64);
 }
 
 TEST(DataLoader, rethrows_what_its_thread_threw_after_the_batches_before) {
