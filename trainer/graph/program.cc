@@ -5,8 +5,6 @@
 
 namespace coxswain::graph {
 
-namespace {
-
 std::string_view name_of(StepKind kind) {
   switch (kind) {
     case StepKind::kForward:
@@ -22,6 +20,8 @@ std::string_view name_of(StepKind kind) {
   }
   return "";
 }
+
+namespace {
 
 std::string edge_names(const Program& program, const std::vector<int>& edges) {
   std::vector<std::string_view> names;

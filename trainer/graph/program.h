@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/graph/graph.h"
@@ -16,16 +17,23 @@ struct Edge {
 };
 
 enum class StepKind {
-  kForward,  // inputs -> output. BatchNorm in training also writes its batch's mean and (unbiased)
-             // variance into the gradient slots of its statistics
-  kLossGradient,   // logits -> d(logits) = (softmax - target) / global_count
-  kJoinGradients,  // contributions of all readers [, output] -> their sum, times the activation's
-                   // derivative computed from the output
-  kBackwardWeights,  // Conv2d, Dense, and a BatchNorm whose input needs no gradient:
-                     // input, [output,] d(output) -> parameter gradients
-  kBackwardData,     // d(output) -> this node's contribution to d(input). BatchNorm: parameter
-                  // gradients as well, and its own activation's derivative
+  // inputs -> output. BatchNorm in training also writes its batch's mean and (unbiased) variance
+  // into the gradient slots of its statistics.
+  kForward,
+  // logits -> d(logits) = (softmax - target) / global_count
+  kLossGradient,
+  // contributions of all readers [, output] -> their sum, times the activation's derivative
+  // computed from the output
+  kJoinGradients,
+  // Conv2d, Dense, and a BatchNorm whose input needs no gradient:
+  // input, [output,] d(output) -> parameter gradients
+  kBackwardWeights,
+  // [input,] [output,] d(output) -> this node's contribution to d(input). BatchNorm: parameter
+  // gradients as well, and its own activation's derivative.
+  kBackwardData,
 };
+
+std::string_view name_of(StepKind kind);  // "backward-data"
 
 // Value. One thing to do. `reads` and `writes` name edges; parameters are the node's own.
 //

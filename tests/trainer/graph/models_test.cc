@@ -80,5 +80,53 @@ TEST(Models, have_the_published_sizes) {
   }
 }
 
+TEST(Models, are_all_built_with_the_defaults_that_they_state) {
+  for (const ModelInfo& info : models()) {
+    SCOPED_TRACE(info.name);
+    const Graph graph = infer_shapes(build_model(info.name, info.input, info.classes, 0.1F), 2);
+    EXPECT_EQ(graph.logits().shape, (Shape{2, info.classes, 1, 1}));
+    EXPECT_EQ(graph.loss().label_smoothing, 0.1F);
+    EXPECT_FALSE(info.source.empty());
+  }
+}
+
+TEST(Models, for_small_images_take_28_and_32_rows) {
+  for (const char* model : {"cifar-resnet8", "cifar-resnet20", "cifar-resnet164"}) {
+    const Graph small = infer_shapes(build_model(model, kSmall, 10, 0), 1);
+    const Graph large = infer_shapes(build_model(model, kCifar, 10, 0), 1);
+    EXPECT_EQ(small.nodes[small.nodes.size() - 5].shape.h, 7);
+    EXPECT_EQ(large.nodes[large.nodes.size() - 5].shape.h, 8);
+    EXPECT_EQ(parameters(small), parameters(large));
+  }
+}
+
+TEST(Models, of_torchvision_have_its_tensor_names) {
+  const Graph graph = infer_shapes(build_model("resnet50", kImageNet, 1000, 0), 1);
+  std::vector<std::string> names;
+  for (const Parameter& p : parameters(graph)) names.push_back(p.name);
+  for (const char* name :
+       {"conv1.weight", "bn1.running_mean", "layer1.0.conv1.weight", "layer1.0.downsample.0.weight",
+        "layer1.0.downsample.1.running_var", "layer4.2.bn3.bias", "fc.weight", "fc.bias"}) {
+    EXPECT_THAT(names, ::testing::Contains(name));
+  }
+  EXPECT_THAT(names, ::testing::Not(::testing::Contains("conv1.bias")));
+}
+
+TEST(Models, of_an_unknown_name_are_refused_with_the_nearest) {
+  for (const auto& [wrong, nearest] : {std::pair{"singa-cn", "singa-cnn"},
+                                       {"resnet-50", "resnet50"},
+                                       {"cifar-resnet9", "cifar-resnet8"},
+                                       {"", "mlp"}}) {
+    try {
+      model_info(wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadInput);
+      EXPECT_THAT(error.what(),
+                  ::testing::HasSubstr(std::string("did you mean '") + nearest + "'"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace coxswain::graph

@@ -1,0 +1,93 @@
+#include "tests/trainer/backend/model_run.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "trainer/graph/initialise.h"
+#include "trainer/tensor/philox.h"
+
+namespace coxswain::test {
+
+namespace {
+
+constexpr std::uint32_t kImages = 1;
+constexpr std::uint32_t kLabels = 2;
+constexpr std::uint32_t kOffsets = 3;
+
+std::uint32_t draw(std::uint64_t seed, std::uint32_t stream, std::size_t index) {
+  const auto words = tensor::philox(seed, {0, 0, stream, static_cast<std::uint32_t>(index / 4)});
+  return words[index % 4];
+}
+
+float uniform(std::uint64_t seed, std::uint32_t stream, std::size_t index) {  // in [-1, 1)
+  return 2 * tensor::to_uniform(draw(seed, stream, index)) - 1;
+}
+
+// For evaluation too, so that both programs share one layout.
+graph::Program training_program(const graph::Graph& model, const RunOptions& options) {
+  return graph::compile(model, options.rows, options.precision, graph::Mode::kTraining);
+}
+
+}  // namespace
+
+ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOptions& options)
+    : on(backend_used),
+      program(graph::compile(model, options.rows, options.precision, options.mode)),
+      parameters(std::make_unique<tensor::ParameterBuffer>(
+          on.layout(training_program(model, options), backend::LayoutKind::kNative), 0)) {
+  std::size_t drawn = 0;
+  for (const graph::Parameter& p : program.parameters) {
+    const tensor::Segment& s = segment(p.name);
+    std::vector<float> values(static_cast<std::size_t>(s.elements()));
+    graph::initialise(p, options.seed, values);
+    const bool plain =
+        p.init.kind == graph::InitKind::kZero || p.init.kind == graph::InitKind::kOne;
+    for (float& value : values) {
+      if (plain) value += 0.25F * uniform(options.seed, kOffsets, drawn++);
+    }
+    on.from_canonical(s, values, parameters->weights(s));
+  }
+  executable = on.prepare(program, *parameters);
+
+  const graph::Shape& input = program.graph.input().shape;
+  images.resize(static_cast<std::size_t>(input.elements()));
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = uniform(options.seed, kImages, i);
+  const auto classes = static_cast<std::uint32_t>(program.graph.logits().shape.c);
+  for (std::int64_t n = 0; n < options.rows; ++n) {
+    const auto row = static_cast<std::size_t>(n);
+    labels.push_back(static_cast<std::int32_t>(draw(options.seed, kLabels, row) % classes));
+    sample_ids.push_back(100 + 7 * n);
+  }
+  batch = {.images = images,
+           .labels = labels,
+           .sample_ids = sample_ids,
+           .seed = options.seed,
+           .epoch = 2,
+           .valid = options.valid < 0 ? options.rows : options.valid,
+           .global_count = 1};
+}
+
+void ModelRun::backward() {
+  backend::backward(*executable, [](int) {});
+}
+
+const tensor::Segment& ModelRun::segment(const std::string& name) const {
+  const auto index = parameters->layout().find(name);
+  if (!index) throw std::out_of_range("no segment " + name);
+  return parameters->layout().segments[static_cast<std::size_t>(*index)];
+}
+
+std::vector<float> ModelRun::gradients(const std::string& name) {
+  const tensor::Segment& s = segment(name);
+  std::vector<float> result(static_cast<std::size_t>(s.elements()));
+  on.to_canonical(s, parameters->gradients(s), result);
+  return result;
+}
+
+int edge_named(const graph::Program& program, const std::string& name) {
+  const auto found = std::ranges::find(program.edges, name, &graph::Edge::name);
+  if (found == program.edges.end()) throw std::out_of_range("no edge " + name);
+  return static_cast<int>(found - program.edges.begin());
+}
+
+}  // namespace coxswain::test

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+#include "trainer/graph/passes.h"
+
+namespace coxswain::test {
+
+using backend::Backend;
+using backend::Batch;
+using backend::Executable;
+using backend::LossSums;
+
+struct RunOptions {
+  std::int64_t rows = 3;
+  std::int64_t valid = -1;  // -1: all rows
+  graph::Precision precision = graph::Precision::kFloat32;
+  graph::Mode mode = graph::Mode::kTraining;
+  std::uint64_t seed = 1;
+};
+
+// Resource. A model compiled on a backend, with weights, images and labels drawn from the seed.
+// Weights are graph::initialise's, and everything that starts as zero or one is moved a little off
+// it.
+class ModelRun {
+ public:
+  ModelRun(Backend& on, const graph::Graph& model, const RunOptions& options);
+
+  LossSums forward() { return backend::forward(*executable, batch); }
+  void backward();
+
+  const tensor::Segment& segment(const std::string& name) const;
+  // One tensor's gradients (or, for a statistic, its batch's values) in canonical order.
+  std::vector<float> gradients(const std::string& name);
+
+  Backend& on;
+  graph::Program program;
+  std::unique_ptr<tensor::ParameterBuffer> parameters;
+  std::unique_ptr<Executable> executable;
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int64_t> sample_ids;
+  Batch batch;
+};
+
+// The edge's index in the program; throws when there is none of this name.
+int edge_named(const graph::Program& program, const std::string& name);
+
+}  // namespace coxswain::test

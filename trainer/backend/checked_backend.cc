@@ -1,0 +1,298 @@
+#include "trainer/backend/checked_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::backend {
+
+namespace {
+
+using graph::Op;
+using graph::StepKind;
+using tensor::DataType;
+using tensor::ParameterBuffer;
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// How far two results may lie apart: relative * |value| + of_largest * (greatest |value| of the
+// tensor). The second part is for sums of products, whose rounding follows their terms and not
+// their result. A share `outliers` of the elements may be anything: where two inputs are equal, or
+// an output is zero but for rounding, one backend sends the whole gradient where the other sends
+// none.
+struct Tolerance {
+  double relative = 0;
+  double of_largest = 0;
+  double outliers = 0;
+};
+
+// float32: a few units in the last place (6e-8), times the root of the terms that are summed.
+Tolerance float_tolerance(StepKind kind, Op op) {
+  if (kind == StepKind::kLossGradient) return {1e-5, 1e-6};
+  if (kind == StepKind::kJoinGradients) return {1e-6, 1e-6};
+  const bool backward = kind != StepKind::kForward;
+  switch (op) {
+    case Op::kConv2d:
+    case Op::kDense:
+      return backward ? Tolerance{1e-4, 2e-5} : Tolerance{1e-5, 1e-5};
+    case Op::kBatchNorm:
+      return backward ? Tolerance{1e-4, 1e-4, 1e-4} : Tolerance{1e-5, 1e-5};
+    case Op::kMaxPool:
+      return backward ? Tolerance{1e-6, 1e-6, 1e-4} : Tolerance{};
+    case Op::kSoftmaxCrossEntropy:
+      return {1e-5, 0};
+    case Op::kTanh:
+    case Op::kGelu:
+      return {1e-5, 1e-6};
+    default:
+      return {2e-6, 1e-6};
+  }
+}
+
+// bf16: what is written is rounded to 8 bits, so neighbours differ by up to 2^-7 of the value;
+// gradients of parameters are float32, but stand on inputs that a backend may round at another
+// place.
+Tolerance bfloat16_tolerance(StepKind kind, Op op) {
+  const Tolerance exact = float_tolerance(kind, op);
+  constexpr double kNeighbour = 0x1.0p-7;
+  return {exact.relative + kNeighbour, exact.of_largest + kNeighbour / 2, exact.outliers};
+}
+
+bool computes_in_bfloat16(const graph::Program& program, const graph::Step& step) {
+  const auto is_bfloat16 = [&](int edge) {
+    return program.edges[at(edge)].type == DataType::kBFloat16;
+  };
+  return std::ranges::any_of(step.reads, is_bfloat16) ||
+         std::ranges::any_of(step.writes, is_bfloat16);
+}
+
+Tolerance tolerance_of(const graph::Program& program, const graph::Step& step) {
+  const Op op = program.graph.nodes[at(step.node)].op;
+  return computes_in_bfloat16(program, step) ? bfloat16_tolerance(step.kind, op)
+                                             : float_tolerance(step.kind, op);
+}
+
+bool agree(double expected, double actual, double allowed) {
+  if (std::isnan(expected) || std::isnan(actual)) return std::isnan(expected) && std::isnan(actual);
+  return expected == actual || std::abs(expected - actual) <= allowed;
+}
+
+double largest_finite(std::span<const float> values) {
+  double largest = 0;
+  for (const float value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  }
+  return largest;
+}
+
+// `what` says step and tensor: "step 7 backward-data of conv1, edge d(input)".
+void compare(const std::string& what, const Tolerance& tolerance, std::span<const float> expected,
+             std::span<const float> actual) {
+  const double floor = tolerance.of_largest * largest_finite(expected);
+  std::optional<std::size_t> first;
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double allowed = floor + tolerance.relative * std::abs(static_cast<double>(expected[i]));
+    if (agree(expected[i], actual[i], allowed)) continue;
+    if (!first) first = i;
+    ++different;
+  }
+  if (!first ||
+      static_cast<double>(different) <= tolerance.outliers * static_cast<double>(expected.size())) {
+    return;
+  }
+  throw Error(
+      ExitCode::kInternal,
+      fmt::format("[backend] {}, element {}: the reference gives {}, the checked backend {} "
+                  "({} of {} elements differ)",
+                  what, *first, expected[*first], actual[*first], different, expected.size()));
+}
+
+// The two sides' parameters: the caller's buffer and the other backend's own.
+struct Pair {
+  Backend& fast;
+  ParameterBuffer& reference_buffer;
+  ParameterBuffer& fast_buffer;
+
+  std::size_t segments() const {
+    return reference_buffer.layout().segments.size() - 1;
+  }  // but control
+  const tensor::Segment& canonical(std::size_t i) const {
+    return reference_buffer.layout().segments[i];
+  }
+  const tensor::Segment& stored(std::size_t i) const { return fast_buffer.layout().segments[i]; }
+
+  std::vector<float> fetch(std::size_t i, std::span<const float> from) const {
+    std::vector<float> values(static_cast<std::size_t>(canonical(i).elements()));
+    fast.to_canonical(stored(i), from, values);
+    return values;
+  }
+
+  void copy_weights() const {
+    for (std::size_t i = 0; i < segments(); ++i) {
+      fast.from_canonical(stored(i), reference_buffer.weights(canonical(i)),
+                          fast_buffer.weights(stored(i)));
+    }
+  }
+
+  void copy_gradients_and_slots() const {
+    for (std::size_t i = 0; i < segments(); ++i) {
+      const tensor::Segment& from = canonical(i);
+      const tensor::Segment& to = stored(i);
+      fast.from_canonical(to, reference_buffer.gradients(from), fast_buffer.gradients(to));
+      for (int slot = 0; slot < reference_buffer.num_slots(); ++slot) {
+        fast.from_canonical(to, reference_buffer.slot(slot, from), fast_buffer.slot(slot, to));
+      }
+    }
+  }
+};
+
+// Resource. One program on both backends, over the two buffers of the CheckedBackend that made it.
+class CheckedExecutable : public Executable {
+ public:
+  CheckedExecutable(std::unique_ptr<Executable> reference, std::unique_ptr<Executable> fast,
+                    const Pair& pair)
+      : reference_(std::move(reference)), fast_(std::move(fast)), pair_(pair) {}
+
+  const graph::Program& program() const override { return reference_->program(); }
+
+  void load(const Batch& batch) override {
+    if (weights_changed_) pair_.copy_weights();
+    if (weights_changed_) fast_->parameters_changed();
+    weights_changed_ = false;
+    reference_->load(batch);
+    fast_->load(batch);
+  }
+
+  void run(int index) override {
+    const graph::Step& step = program().steps[at(index)];
+    for (const int edge : step.reads) fast_->store(edge, reference_->fetch(edge));
+    reference_->run(index);
+    fast_->run(index);
+    compare_step(index, step);
+  }
+
+  LossSums sums() const override { return reference_->sums(); }
+  std::vector<float> fetch(int edge) override { return reference_->fetch(edge); }
+  void store(int edge, std::span<const float> values) override { reference_->store(edge, values); }
+  void parameters_changed() override {
+    reference_->parameters_changed();
+    weights_changed_ = true;
+  }
+
+ private:
+  void compare_step(int index, const graph::Step& step) {
+    const Tolerance tolerance = tolerance_of(program(), step);
+    const std::string where = fmt::format("step {} {} of {}", index, name_of(step.kind),
+                                          program().graph.nodes[at(step.node)].name);
+    for (const int edge : step.writes) {
+      compare(fmt::format("{}, edge {}", where, program().edges[at(edge)].name), tolerance,
+              reference_->fetch(edge), fast_->fetch(edge));
+    }
+    for (const int p : step.completes)
+      compare_gradient(where, tolerance, program().parameters[at(p)].name);
+    if (program().graph.nodes[at(step.node)].op == Op::kSoftmaxCrossEntropy &&
+        step.kind == StepKind::kForward) {
+      compare_sums(where, tolerance);
+    }
+  }
+
+  void compare_gradient(const std::string& where, const Tolerance& tolerance,
+                        const std::string& name) {
+    const auto i = at(pair_.reference_buffer.layout().find(name).value());
+    compare(fmt::format("{}, gradient of {}", where, name), tolerance,
+            pair_.reference_buffer.gradients(pair_.canonical(i)),
+            pair_.fetch(i, pair_.fast_buffer.gradients(pair_.stored(i))));
+  }
+
+  void compare_sums(const std::string& where, const Tolerance& tolerance) {
+    const LossSums expected = reference_->sums();
+    const LossSums actual = fast_->sums();
+    if (agree(expected.loss, actual.loss, tolerance.relative * std::abs(expected.loss)) &&
+        expected.correct == actual.correct && expected.correct_top5 == actual.correct_top5 &&
+        expected.samples == actual.samples) {
+      return;
+    }
+    const auto text = [](const LossSums& s) {
+      return fmt::format("loss {}, {} correct, {} in the first five, of {}", s.loss, s.correct,
+                         s.correct_top5, s.samples);
+    };
+    throw Error(ExitCode::kInternal,
+                fmt::format("[backend] {}: the reference gives {}; the checked backend {}", where,
+                            text(expected), text(actual)));
+  }
+
+  std::unique_ptr<Executable> reference_;
+  std::unique_ptr<Executable> fast_;
+  Pair pair_;
+  bool weights_changed_ = true;
+};
+
+// Resource. Owns both backends and the fast one's parameters.
+class CheckedBackend : public Backend {
+ public:
+  CheckedBackend(std::unique_ptr<Backend> reference, std::unique_ptr<Backend> fast)
+      : reference_(std::move(reference)), fast_(std::move(fast)) {}
+
+  tensor::ParameterLayout layout(const graph::Program& training, LayoutKind) override {
+    fast_layout_ = fast_->layout(training, LayoutKind::kNative);
+    fast_parameters_.reset();
+    return reference_->layout(training, LayoutKind::kCanonical);
+  }
+
+  std::unique_ptr<Executable> prepare(const graph::Program& program,
+                                      ParameterBuffer& parameters) override {
+    if (!fast_parameters_) {
+      fast_parameters_ = std::make_unique<ParameterBuffer>(fast_layout_, parameters.num_slots());
+    }
+    return std::make_unique<CheckedExecutable>(reference_->prepare(program, parameters),
+                                               fast_->prepare(program, *fast_parameters_),
+                                               Pair{*fast_, parameters, *fast_parameters_});
+  }
+
+  void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
+                    std::span<float> canonical) override {
+    reference_->to_canonical(segment, stored, canonical);
+  }
+
+  void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
+                      std::span<float> stored) override {
+    reference_->from_canonical(segment, canonical, stored);
+  }
+
+  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
+              ParameterBuffer& parameters) override {
+    const Pair pair{*fast_, parameters, *fast_parameters_};
+    pair.copy_weights();
+    pair.copy_gradients_and_slots();
+    reference_->update(rule, step, parameters);
+    fast_->update(rule, step, *fast_parameters_);
+    const Tolerance tolerance{1e-6, 1e-6};
+    for (std::size_t i = 0; i < pair.segments(); ++i) {
+      compare("update of " + pair.canonical(i).name, tolerance,
+              parameters.weights(pair.canonical(i)),
+              pair.fetch(i, fast_parameters_->weights(pair.stored(i))));
+    }
+  }
+
+  std::string fingerprint() const override { return "checked " + fast_->fingerprint(); }
+
+ private:
+  std::unique_ptr<Backend> reference_;
+  std::unique_ptr<Backend> fast_;
+  tensor::ParameterLayout fast_layout_;
+  std::unique_ptr<ParameterBuffer> fast_parameters_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_checked_backend(std::unique_ptr<Backend> reference,
+                                              std::unique_ptr<Backend> fast) {
+  return std::make_unique<CheckedBackend>(std::move(reference), std::move(fast));
+}
+
+}  // namespace coxswain::backend
