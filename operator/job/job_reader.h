@@ -17,6 +17,9 @@ TrainingJob read_job(std::string_view text, const std::string& source_name);
 // Reads what the API server sent. Never throws; problems carry no lines.
 TrainingJob read_job(const Json& object);
 
+// Where the field `path`, or the nearest one around it, stands in the file; 0: not read from one.
+int line_of(const TrainingJob& job, std::string path);
+
 Json to_json(const TrainingJob& job);
 Json to_json(const Status& status);
 std::string to_text(Time time);  // 2026-01-31T12:00:00Z

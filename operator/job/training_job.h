@@ -217,8 +217,8 @@ struct TrainingJob {
   Metadata metadata;
   Spec spec;
   Status status;
-  std::vector<Problem>
-      problems;  // what reading it found wrong; the job is Invalid while there are any
+  std::vector<Problem> problems;     // what reading it found wrong; Invalid while there are any
+  std::map<std::string, int> lines;  // of each field's path, if it was read from a file
   bool operator==(const TrainingJob&) const = default;
 };
 

@@ -1,0 +1,38 @@
+#include "operator/job/gang_view.h"
+
+#include <algorithm>
+
+#include "operator/job/worker_spec.h"
+
+namespace coxswain::job {
+
+const Worker* GangView::find(const WorkerId& id) const {
+  const auto found = present.find({id.role, id.index});
+  return found == present.end() ? nullptr : found->second;
+}
+
+GangView view_gang(const TrainingJob& job, const Observed& observed) {
+  GangView view;
+  view.wanted = gang(job);
+  const auto is_wanted = [&](const WorkerId& id) {
+    return std::binary_search(view.wanted.begin(), view.wanted.end(), id);
+  };
+  for (const Worker& worker : observed.workers) {
+    view.newest_attempt = std::max(view.newest_attempt, worker.id.attempt);
+    const bool fits = is_wanted(worker.id) &&
+                      view.present.try_emplace({worker.id.role, worker.id.index}, &worker).second;
+    if (!fits) view.leftover.push_back(&worker);
+  }
+  return view;
+}
+
+bool has_ended(const Worker& worker) {
+  return worker.phase == WorkerPhase::kSucceeded || worker.phase == WorkerPhase::kFailed;
+}
+
+std::optional<Time> stuck_time(const TrainingJob& job, const Worker& worker) {
+  if (!worker.deletion_time) return std::nullopt;
+  return *worker.deletion_time + job.spec.run_policy.stuck_termination;
+}
+
+}  // namespace coxswain::job

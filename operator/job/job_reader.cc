@@ -1,0 +1,167 @@
+#include "operator/job/job_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "operator/job/json_fields.h"
+#include "operator/job/spec_json.h"
+#include "operator/job/status_json.h"
+#include "trainer/contract/config/text.h"
+#include "trainer/contract/config/yaml_text.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::job {
+
+namespace {
+
+template <class T>
+std::optional<T> number(std::string_view text, int base = 10) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> floating(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+// A plain scalar by YAML's core schema; what is neither null, boolean nor number is a text.
+Json plain_scalar(std::string_view text) {
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")
+    return nullptr;
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  const std::string_view digits = text.front() == '+' ? text.substr(1) : text;
+  if (const auto value = number<std::int64_t>(digits)) return *value;
+  if (const auto value = number<std::uint64_t>(digits)) return *value;
+  if (text.starts_with("0x"))
+    if (const auto value = number<std::int64_t>(text.substr(2), 16)) return *value;
+  if (text.starts_with("0o"))
+    if (const auto value = number<std::int64_t>(text.substr(2), 8)) return *value;
+  const bool numeric = text.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
+  if (const auto value = floating(digits); value && numeric) return *value;
+  return text;
+}
+
+// Copies a YAML node into JSON, and notes the line of each path.
+Json to_json(const YAML::Node& node, const std::string& path, std::map<std::string, int>& lines) {
+  lines.emplace(path, node.Mark().line + 1);
+  if (node.IsSequence()) {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < node.size(); ++i)
+      list.push_back(to_json(node[i], fmt::format("{}[{}]", path, i), lines));
+    return list;
+  }
+  if (node.IsMap()) {
+    Json object = Json::object();
+    for (const auto& entry : node) {
+      const std::string key = entry.first.Scalar();
+      const std::string inner = path.empty() ? key : path + "." + key;
+      lines.emplace(inner, entry.first.Mark().line + 1);
+      object[key] = to_json(entry.second, inner, lines);
+    }
+    return object;
+  }
+  if (node.IsNull()) return nullptr;
+  return node.Tag() == "?" ? plain_scalar(node.Scalar()) : Json(node.Scalar());
+}
+
+// JSON is stricter than the YAML that contains it: no comment, no trailing comma, no bare word.
+void check_json(std::string_view text, const std::string& source_name) {
+  try {
+    [[maybe_unused]] const Json parsed = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const std::string_view before = text.substr(0, error.byte > 0 ? error.byte - 1 : 0);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const std::size_t line_start = before.find_last_of('\n') + 1;
+    throw Error(ExitCode::kBadInput,
+                fmt::format("{}:{}:{}: not JSON: unexpected character or end", source_name, line,
+                            before.size() - line_start + 1));
+  }
+}
+
+void read_metadata(const Json& value, Metadata& metadata, std::vector<Problem>& problems) {
+  JsonFields fields(value, "metadata", problems);
+  fields.require("name");
+  fields.read("name", metadata.name);
+  fields.read("namespace", metadata.name_space);
+  fields.read("uid", metadata.uid);
+  fields.read("resourceVersion", metadata.resource_version);
+  fields.read("generation", metadata.generation, {0, 2147483647});
+  const auto read_time = [&](const char* key, std::optional<Time>& target) {
+    std::string text;
+    fields.read(key, text);
+    target = parse_time(text);
+  };
+  read_time("creationTimestamp", metadata.creation_time);
+  read_time("deletionTimestamp", metadata.deletion_time);
+}
+
+void require_word(JsonFields& fields, const char* key, const std::string& expected) {
+  const Json* value = fields.require(key);
+  if (value && *value != expected)
+    fields.refuse(key, fmt::format("must be {}, got {}", expected, describe(*value)));
+}
+
+}  // namespace
+
+TrainingJob read_job(std::string_view text, const std::string& source_name) {
+  const YAML::Node node = contract::load_yaml(text, source_name);
+  if (source_name.ends_with(".json")) check_json(text, source_name);
+  if (!node.IsDefined() || node.IsNull())
+    throw Error(ExitCode::kBadInput, source_name + ": no document; write a TrainingJob");
+  std::map<std::string, int> lines;
+  TrainingJob job = read_job(to_json(node, "", lines));
+  job.lines = std::move(lines);
+  for (Problem& problem : job.problems) problem.line = line_of(job, problem.path);
+  return job;
+}
+
+TrainingJob read_job(const Json& object) {
+  TrainingJob job;
+  JsonFields fields(object, "", job.problems);
+  require_word(fields, "apiVersion", kApiVersion);
+  require_word(fields, "kind", kKind);
+  if (const Json* metadata = fields.require("metadata"))
+    read_metadata(*metadata, job.metadata, job.problems);
+  if (const Json* spec = fields.require("spec")) job.spec = read_spec(*spec, job.problems);
+  if (const Json* status = fields.find("status")) job.status = read_status(*status);
+  fields.refuse_unknown();
+  return job;
+}
+
+int line_of(const TrainingJob& job, std::string path) {
+  while (true) {
+    if (const auto found = job.lines.find(path); found != job.lines.end()) return found->second;
+    if (path.empty()) return 0;
+    const std::size_t cut = path.find_last_of(".[");
+    path.resize(cut == std::string::npos ? 0 : cut);
+  }
+}
+
+Json to_json(const TrainingJob& job) {
+  Json metadata = {{"name", job.metadata.name}, {"namespace", job.metadata.name_space}};
+  if (!job.metadata.uid.empty()) metadata["uid"] = job.metadata.uid;
+  if (!job.metadata.resource_version.empty())
+    metadata["resourceVersion"] = job.metadata.resource_version;
+  if (job.metadata.generation > 0) metadata["generation"] = job.metadata.generation;
+  if (job.metadata.creation_time)
+    metadata["creationTimestamp"] = to_text(*job.metadata.creation_time);
+  if (job.metadata.deletion_time)
+    metadata["deletionTimestamp"] = to_text(*job.metadata.deletion_time);
+  return {{"apiVersion", kApiVersion},
+          {"kind", kKind},
+          {"metadata", metadata},
+          {"spec", to_json(job.spec)},
+          {"status", to_json(job.status)}};
+}
+
+}  // namespace coxswain::job

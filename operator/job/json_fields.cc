@@ -1,0 +1,155 @@
+#include "operator/job/json_fields.h"
+
+#include <fmt/format.h>
+
+#include "trainer/contract/config/nearest_key.h"
+#include "trainer/contract/config/text.h"
+
+namespace coxswain::job {
+
+namespace {
+
+const Json& empty_object() {
+  static const Json object = Json::object();
+  return object;
+}
+
+}  // namespace
+
+std::string describe(const Json& value) {
+  if (value.is_null()) return "null";
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  if (value.is_string()) return "the text " + contract::quote(value.get_ref<const std::string&>());
+  return value.dump();
+}
+
+JsonFields::JsonFields(const Json& value, std::string path, std::vector<Problem>& problems)
+    : object_(value.is_object() ? value : empty_object()),
+      path_(std::move(path)),
+      problems_(problems) {
+  if (!value.is_object()) refuse(path_, "must be an object, got " + describe(value));
+}
+
+std::string JsonFields::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void JsonFields::refuse(std::string path, std::string message) {
+  problems_.push_back({std::move(path), 0, std::move(message)});
+}
+
+void JsonFields::refuse_word(const std::string& path, const Json& value, const std::string& known) {
+  refuse(path, fmt::format("must be one of {}; got {}", known, describe(value)));
+}
+
+const Json* JsonFields::find(std::string_view key) {
+  known_.emplace(key);
+  const auto found = object_.find(std::string(key));
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const Json* JsonFields::require(std::string_view key) {
+  const Json* value = find(key);
+  if (!value) refuse(path_of(key), "required");
+  return value;
+}
+
+std::optional<std::int64_t> JsonFields::integer(const Json& value, const std::string& path,
+                                                Range range) {
+  if (!value.is_number_integer()) {
+    refuse(path, "must be an integer, got " + describe(value));
+    return std::nullopt;
+  }
+  const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
+  const std::int64_t number = huge ? INT64_MAX : value.get<std::int64_t>();
+  if (number < range.min) {
+    refuse(path, fmt::format("must be at least {}, got {}", range.min, number));
+    return std::nullopt;
+  }
+  if (number > range.max) {
+    refuse(path, fmt::format("must be at most {}, got {}", range.max, value.dump()));
+    return std::nullopt;
+  }
+  return number;
+}
+
+void JsonFields::read(std::string_view key, int& target, Range range) {
+  if (const Json* value = find(key))
+    if (const auto number = integer(*value, path_of(key), range))
+      target = static_cast<int>(*number);
+}
+
+void JsonFields::read(std::string_view key, std::optional<int>& target, Range range) {
+  if (const Json* value = find(key))
+    if (const auto number = integer(*value, path_of(key), range))
+      target = static_cast<int>(*number);
+}
+
+void JsonFields::read(std::string_view key, Seconds& target, Range range) {
+  if (const Json* value = find(key))
+    if (const auto number = integer(*value, path_of(key), range)) target = Seconds(*number);
+}
+
+void JsonFields::read(std::string_view key, std::optional<Seconds>& target, Range range) {
+  if (const Json* value = find(key))
+    if (const auto number = integer(*value, path_of(key), range)) target = Seconds(*number);
+}
+
+void JsonFields::read(std::string_view key, bool& target) {
+  const Json* value = find(key);
+  if (!value) return;
+  if (value->is_boolean()) target = value->get<bool>();
+  if (!value->is_boolean()) refuse(path_of(key), "must be true or false, got " + describe(*value));
+}
+
+void JsonFields::read(std::string_view key, std::string& target) {
+  const Json* value = find(key);
+  if (!value) return;
+  if (value->is_string()) target = value->get<std::string>();
+  if (!value->is_string()) refuse(path_of(key), "must be a text, got " + describe(*value));
+}
+
+void JsonFields::read(std::string_view key, std::optional<std::string>& target) {
+  std::string text;
+  const std::size_t before = problems_.size();
+  read(key, text);
+  if (find(key) && problems_.size() == before) target = text;
+}
+
+void JsonFields::read_object(std::string_view key, Json& target) {
+  const Json* value = find(key);
+  if (!value) return;
+  if (value->is_object()) target = *value;
+  if (!value->is_object()) refuse(path_of(key), "must be an object, got " + describe(*value));
+}
+
+void JsonFields::read_object(std::string_view key, std::optional<Json>& target) {
+  Json object;
+  read_object(key, object);
+  if (!object.is_null()) target = std::move(object);
+}
+
+std::vector<JsonFields::Element> JsonFields::elements(std::string_view key) {
+  std::vector<Element> result;
+  const Json* value = find(key);
+  if (!value) return result;
+  if (!value->is_array()) refuse(path_of(key), "must be a list, got " + describe(*value));
+  if (value->is_array())
+    for (std::size_t i = 0; i < value->size(); ++i)
+      result.push_back({(*value)[i], fmt::format("{}[{}]", path_of(key), i)});
+  return result;
+}
+
+void JsonFields::refuse_unknown() {
+  for (const auto& [key, value] : object_.items()) {
+    if (known_.contains(key)) continue;
+    const std::vector<std::string_view> known(known_.begin(), known_.end());
+    const auto near = contract::nearest_key(key, known);
+    const std::string hint = near ? fmt::format("did you mean \"{}\"?", *near)
+                                  : fmt::format("known: {}", fmt::join(known, ", "));
+    refuse(path_of(key.substr(0, 80)), "unknown field; " + hint);
+  }
+}
+
+}  // namespace coxswain::job

@@ -1,0 +1,181 @@
+#include "operator/job/observation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "operator/job/classify.h"
+#include "operator/job/conditions.h"
+#include "operator/job/ranks.h"
+#include "operator/job/status_json.h"
+
+namespace coxswain::job {
+
+namespace {
+
+constexpr Seconds kProgressInterval{30};
+
+struct Waiting {
+  int badness = 0;  // lower is worse
+  WorkerId id;
+  std::string reason;
+  std::string message;
+};
+
+// Reasons that don't heal by themselves come first.
+int badness(const std::string& reason) {
+  constexpr auto kReasons = std::to_array<std::string_view>(
+      {"CreateContainerConfigError", "CreateContainerError", "InvalidImageName", "ErrImagePull",
+       "ImagePullBackOff", "Unschedulable"});
+  const auto found = std::find(kReasons.begin(), kReasons.end(), reason);
+  const auto place = static_cast<int>(found - kReasons.begin());
+  return found == kReasons.end() && reason.empty() ? place + 1 : place;
+}
+
+// Has done its part of getting ready: Ready now, or already through.
+bool is_up(const Worker& worker) { return worker.ready || worker.phase == WorkerPhase::kSucceeded; }
+
+std::vector<Waiting> waiting_workers(const GangView& view) {
+  std::vector<Waiting> waiting;
+  for (const WorkerId& id : view.wanted) {
+    const Worker* worker = view.find(id);
+    if (!worker) waiting.push_back({99, id, "NotCreated", ""});
+    if (worker && !is_up(*worker)) {
+      const std::string reason = worker->reason.empty() ? "NotReady" : worker->reason;
+      waiting.push_back({badness(worker->reason), id, reason, worker->message});
+    }
+  }
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.badness < b.badness; });
+  return waiting;
+}
+
+std::string describe(const Waiting& waiting) {
+  const char* role = waiting.id.role == Role::kWorker ? "worker" : "server";
+  const std::string_view colon = waiting.message.empty() ? "" : ": ";
+  return fmt::format("{}-{}: {}{}{}", role, waiting.id.index, waiting.reason, colon,
+                     waiting.message);
+}
+
+void count(const Observed& observed, Status& status) {
+  for (auto& [role, counts] : status.replicas) {
+    const int desired = counts.desired;
+    counts = ReplicaStatus{};
+    counts.desired = desired;
+  }
+  for (const Worker& worker : observed.workers) {
+    if (worker.id.attempt != status.attempt) continue;
+    ReplicaStatus& counts = status.replicas[worker.id.role];
+    if (worker.ready) ++counts.ready;
+    if (!has_ended(worker)) ++counts.active;
+    if (worker.phase == WorkerPhase::kSucceeded) ++counts.succeeded;
+    if (worker.phase == WorkerPhase::kFailed) ++counts.failed;
+  }
+}
+
+void enter_succeeded_ranks(const TrainingJob& job, const GangView& view, Status& status) {
+  std::set<int> ranks = parse_ranks(status.succeeded_ranks);
+  for (const auto& [place, worker] : view.present)
+    if (worker->phase == WorkerPhase::kSucceeded && !serves(job.spec, place.first, place.second))
+      ranks.insert(place.second);
+  status.succeeded_ranks = to_text(ranks);
+}
+
+// Queued, Ready and Running of a wanted gang. Queued False and Running True stay for the attempt.
+void enter_conditions(const GangView& view, const Stamp& stamp, Status& status) {
+  const bool scheduled = std::all_of(view.wanted.begin(), view.wanted.end(), [&](auto& id) {
+    const Worker* worker = view.find(id);
+    return worker && (worker->scheduled || has_ended(*worker));
+  });
+  if (scheduled) clear_condition(status, condition::kQueued, "Scheduled", stamp);
+  const std::vector<Waiting> waiting = waiting_workers(view);
+  if (!waiting.empty()) {
+    const Waiting& worst = waiting.front();
+    set_condition(status, condition::kReady, {false, worst.reason, describe(worst)}, stamp);
+    return;
+  }
+  set_condition(status, condition::kReady, {true, "AllReady", "every pod is Ready"}, stamp);
+  if (is_true(status, condition::kRunning)) return;
+  set_condition(status, condition::kRunning, {true, "AllReady", "every rank is in training"},
+                stamp);
+  clear_condition(status, condition::kRestarting, "Running", stamp);
+  status.next_retry_time.reset();
+  if (!status.start_time) status.start_time = stamp.time;
+}
+
+void enter_rejection(const Observed& observed, const Stamp& stamp, Status& status) {
+  if (observed.rejection) {
+    const Finding finding{true, observed.rejection->reason, observed.rejection->message};
+    set_condition(status, condition::kResourcesRejected, finding, stamp);
+  } else {
+    clear_condition(status, condition::kResourcesRejected, "Accepted", stamp);
+  }
+}
+
+bool is_due(const std::string& stored_time, Time now) {
+  const auto stored = parse_time(stored_time);
+  return !stored || now >= *stored + kProgressInterval;
+}
+
+// What rank 0 said last: with its end, or when it was asked.
+template <class T>
+std::optional<T> last_word(const std::optional<T>& asked, const GangView& view,
+                           std::optional<T> contract::TerminationMessage::*field) {
+  const auto first = view.present.find({Role::kWorker, 0});
+  if (first != view.present.end() && first->second->termination_message) {
+    const std::optional<T>& said = *first->second->termination_message.*field;
+    if (said) return said;
+  }
+  return asked;
+}
+
+}  // namespace
+
+std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit) {
+  std::vector<std::string> texts;
+  for (const Waiting& waiting : waiting_workers(view))
+    if (texts.size() < limit) texts.push_back(describe(waiting));
+  return texts;
+}
+
+void enter_progress(Status& status, const Observed& observed, const GangView& view) {
+  using Message = contract::TerminationMessage;
+  if (auto said = last_word(observed.progress, view, &Message::progress)) status.progress = said;
+  if (auto said = last_word(observed.checkpoint, view, &Message::checkpoint))
+    status.checkpoint = said;
+}
+
+Phase phase_of(const Status& status) {
+  if (is_true(status, condition::kSuspended)) return Phase::kSuspended;
+  if (is_true(status, condition::kInvalid)) return Phase::kInvalid;
+  if (status.workers == 0) return Phase::kNone;
+  if (is_true(status, condition::kRunning)) return Phase::kRunning;
+  if (is_true(status, condition::kRestarting)) return Phase::kRestarting;
+  return is_true(status, condition::kQueued) ? Phase::kQueued : Phase::kStarting;
+}
+
+Status with_observations(const TrainingJob& job, const Observed& observed, const GangView& view) {
+  Status status = job.status;
+  const Stamp stamp{observed.now, job.metadata.generation};
+  status.observed_generation = job.metadata.generation;
+  count(observed, status);
+  enter_rejection(observed, stamp, status);
+  if (status.workers > 0) {
+    enter_succeeded_ranks(job, view, status);
+    enter_conditions(view, stamp, status);
+  }
+  Status fresh = status;
+  enter_progress(fresh, observed, view);
+  const bool due = !status.progress || status.progress->epoch != fresh.progress->epoch ||
+                   is_due(status.progress->time, observed.now);
+  if (due) status.progress = fresh.progress;
+  if (!status.checkpoint || is_due(status.checkpoint->time, observed.now))
+    status.checkpoint = fresh.checkpoint;
+  status.phase = phase_of(status);
+  return status;
+}
+
+}  // namespace coxswain::job

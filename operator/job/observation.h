@@ -1,0 +1,23 @@
+#pragma once
+
+#include "operator/job/gang_view.h"
+#include "operator/job/observed.h"
+#include "operator/job/training_job.h"
+
+namespace coxswain::job {
+
+// The status with what was seen entered: counts, conditions, progress, succeeded ranks. It decides
+// nothing. Progress is entered when the epoch changed or the stored one is 30 s old.
+Status with_observations(const TrainingJob& job, const Observed& observed, const GangView& view);
+
+// Enters progress and checkpoint however young the stored ones are.
+void enter_progress(Status& status, const Observed& observed, const GangView& view);
+
+// The printer's word for a status that has not ended.
+Phase phase_of(const Status& status);
+
+// "worker-2: ImagePullBackOff: ..." of the workers that keep the gang from being Ready, the worst
+// first, at most `limit`.
+std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit);
+
+}  // namespace coxswain::job

@@ -1,0 +1,329 @@
+#include "operator/job/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/job/classify.h"
+#include "operator/job/conditions.h"
+#include "operator/job/gang_view.h"
+#include "operator/job/observation.h"
+#include "operator/job/ranks.h"
+#include "operator/job/restart.h"
+#include "operator/job/tear_down.h"
+#include "operator/job/validation.h"
+
+namespace coxswain::job {
+
+namespace {
+
+// Everything one pass knows; `status` is the stored one with the observations entered.
+struct Pass {
+  const TrainingJob& job;
+  const Observed& observed;
+  const GangView& view;
+  Status status;
+
+  Stamp stamp() const { return {observed.now, job.metadata.generation}; }
+};
+
+bool is_ours(const TrainingJob& job) {
+  const std::string& manager = job.spec.run_policy.managed_by;
+  return !job.metadata.deletion_time && (manager.empty() || manager == kManagedBy);
+}
+
+bool succeeded(const Pass& pass) {
+  if (pass.status.workers == 0) return false;
+  if (success_policy(pass.job.spec) == SuccessPolicy::kAllWorkers)
+    return static_cast<int>(parse_ranks(pass.status.succeeded_ranks).size()) == pass.status.workers;
+  const Worker* first = pass.view.find({Role::kWorker, 0, pass.status.attempt});
+  return first && first->phase == WorkerPhase::kSucceeded;
+}
+
+// The first cause why the recorded attempt can't go on. A worker that isn't there is a loss once
+// all were there; before that it is still to be made.
+std::optional<Loss> first_loss(const Pass& pass) {
+  const bool complete_once = is_false(pass.job.status, condition::kQueued);
+  const std::set<int> done = parse_ranks(pass.status.succeeded_ranks);
+  std::optional<Loss> first;
+  for (const WorkerId& id : pass.view.wanted) {
+    if (id.role == Role::kWorker && done.contains(id.index)) continue;
+    const Worker* worker = pass.view.find(id);
+    std::optional<Loss> loss;
+    if (worker) loss = classify(pass.job, *worker, pass.observed.now);
+    if (!worker && complete_once) loss = classify_gone(pass.job, id, pass.observed.now);
+    if (loss && (!first || precedes(*loss, *first))) first = std::move(loss);
+  }
+  return first;
+}
+
+struct Overdue {
+  std::string reason;
+  std::string message;
+};
+
+std::optional<Time> active_deadline(const Pass& pass) {
+  const auto& limit = pass.job.spec.run_policy.active_deadline;
+  if (!limit || !pass.status.start_time) return std::nullopt;
+  return *pass.status.start_time + *limit;
+}
+
+// Runs while every pod is scheduled and not every one was Ready.
+std::optional<Time> startup_deadline(const Pass& pass) {
+  const Condition* queued = find_condition(pass.status, condition::kQueued);
+  const bool starting = pass.status.workers > 0 && queued && !queued->status &&
+                        !is_true(pass.status, condition::kRunning);
+  if (!starting) return std::nullopt;
+  return queued->last_transition_time + pass.job.spec.run_policy.startup_deadline;
+}
+
+std::optional<Overdue> overdue(const Pass& pass) {
+  const auto passed = [&](std::optional<Time> limit) {
+    return limit && pass.observed.now >= *limit;
+  };
+  if (passed(active_deadline(pass)))
+    return Overdue{"DeadlineExceeded",
+                   fmt::format("not done {} s after its first Running (activeDeadlineSeconds)",
+                               pass.job.spec.run_policy.active_deadline->count())};
+  if (passed(startup_deadline(pass)))
+    return Overdue{"StartupDeadlineExceeded",
+                   fmt::format("not Running {} s after all pods were scheduled: {}",
+                               pass.job.spec.run_policy.startup_deadline.count(),
+                               fmt::join(waiting_reasons(pass.view, 8), "; "))};
+  return std::nullopt;
+}
+
+// How many workers a gang that has waited long enough may start with; nullopt: it waits on, or
+// lacks none.
+std::optional<int> degraded_size(const Pass& pass) {
+  const auto& elastic = pass.job.spec.elastic;
+  if (!elastic || !elastic->degraded_start_after || !pass.view.leftover.empty())
+    return std::nullopt;
+  if (!is_true(pass.status, condition::kQueued) || !pass.status.attempt_start_time)
+    return std::nullopt;
+  if (pass.observed.now < *pass.status.attempt_start_time + *elastic->degraded_start_after)
+    return std::nullopt;
+  int scheduled = 0;
+  for (const auto& [place, worker] : pass.view.present)
+    if (place.first == Role::kWorker && worker->scheduled) ++scheduled;
+  if (scheduled >= pass.status.workers || scheduled < elastic->min_replicas.value_or(1))
+    return std::nullopt;
+  return scheduled;
+}
+
+// The size asked for, when it is another than this attempt was made for.
+std::optional<int> new_size(const Pass& pass) {
+  const auto& elastic = pass.job.spec.elastic;
+  const int asked = pass.job.spec.worker.replicas;
+  const auto known = pass.status.replicas.find(Role::kWorker);
+  if (!elastic || known == pass.status.replicas.end() || known->second.desired == asked)
+    return std::nullopt;
+  if (asked < elastic->min_replicas.value_or(1) || asked > elastic->max_replicas.value_or(4096))
+    return std::nullopt;
+  return asked;
+}
+
+Plan leave_alone(const TrainingJob& job) {
+  Plan plan;
+  plan.status = job.status;
+  return plan;
+}
+
+Plan decide(Pass pass, Event event) {
+  enter_progress(pass.status, pass.observed, pass.view);
+  Plan plan;
+  plan.status = std::move(pass.status);
+  plan.decides = true;
+  plan.events.push_back(std::move(event));
+  return plan;
+}
+
+Plan finish(Pass pass) {
+  const std::string message = fmt::format("attempt {} reached its end", pass.status.attempt);
+  end_job(pass.status, Phase::kSucceeded, {true, "Succeeded", message}, pass.stamp());
+  return decide(std::move(pass), {false, "Succeeded", message});
+}
+
+Plan fail(Pass pass, const Overdue& why) {
+  end_job(pass.status, Phase::kFailed, {true, why.reason, why.message}, pass.stamp());
+  return decide(std::move(pass), {true, why.reason, why.message});
+}
+
+Plan suspend(Pass pass) {
+  if (pass.status.workers == 0 && is_true(pass.status, condition::kSuspended)) {
+    Plan plan = tear_down(pass.job, pass.observed, pass.view.leftover);
+    plan.status = std::move(pass.status);
+    return plan;
+  }
+  release_gang(pass.status, "Suspended", pass.stamp());
+  set_condition(pass.status, condition::kSuspended,
+                {true, "Suspended", "spec.runPolicy.suspend is true"}, pass.stamp());
+  pass.status.phase = phase_of(pass.status);
+  return decide(std::move(pass), {false, "Suspended", "the job is suspended"});
+}
+
+// Records what a loss means. `held`: the attempt after it is already recorded, and waits for this.
+Plan restart_or_fail(Pass pass, const Loss& loss, bool held) {
+  pass.status.last_failure = loss.failure;
+  if (const auto end = charge(pass.job.spec, loss, pass.status))
+    return fail(std::move(pass), {end->reason, end->message});
+  const std::string message = describe(loss);
+  if (!held) {
+    back_off(pass.job.status, pass.status, pass.observed.now);
+    new_attempt(pass.job, pass.status, pass.job.spec.worker.replicas, pass.stamp());
+  }
+  set_condition(pass.status, condition::kRestarting, {true, to_text(loss.cause), message},
+                pass.stamp());
+  pass.status.phase = phase_of(pass.status);
+  return decide(std::move(pass), {true, "Restarting", message});
+}
+
+Plan resize(Pass pass, int size, bool degraded) {
+  ++pass.status.restarts.resize;
+  const std::string message = fmt::format("from {} to {} workers", pass.status.workers, size);
+  new_attempt(pass.job, pass.status, size, pass.stamp());
+  set_condition(pass.status, condition::kRestarting, {true, "Resize", message}, pass.stamp());
+  if (degraded)
+    set_condition(pass.status, condition::kDegraded, {true, "NotEnoughNodes", message},
+                  pass.stamp());
+  pass.status.phase = phase_of(pass.status);
+  return decide(std::move(pass), {degraded, degraded ? "Degraded" : "Resizing", message});
+}
+
+// Pods of an attempt that the status doesn't know: the status was lost, or is older than they are.
+// In the second case this write is refused, and nothing happens.
+Plan take_over(Pass pass) {
+  pass.status.attempt = pass.view.newest_attempt;
+  const std::string message = fmt::format("pods of attempt {} are there, the status knows {}",
+                                          pass.view.newest_attempt, pass.job.status.attempt);
+  new_attempt(pass.job, pass.status, pass.job.spec.worker.replicas, pass.stamp());
+  set_condition(pass.status, condition::kRestarting, {true, "StatusLost", message}, pass.stamp());
+  pass.status.phase = phase_of(pass.status);
+  return decide(std::move(pass), {true, "StatusLost", message});
+}
+
+Plan reject(Pass pass, const Problem& problem) {
+  const std::string message = to_text(problem);
+  const Condition* invalid = find_condition(pass.status, condition::kInvalid);
+  const bool known = invalid && invalid->status && invalid->message == message;
+  set_condition(pass.status, condition::kInvalid, {true, "Invalid", message}, pass.stamp());
+  clear_condition(pass.status, condition::kSuspended, "Resumed", pass.stamp());
+  pass.status.phase = phase_of(pass.status);
+  if (!known) return decide(std::move(pass), {true, "Invalid", message});
+  Plan plan = tear_down(pass.job, pass.observed, pass.view.leftover);
+  plan.status = std::move(pass.status);
+  return plan;
+}
+
+// The first gang, or the first after a suspension.
+Plan start(Pass pass) {
+  const auto problems = validate(pass.job, pass.observed.installation);
+  if (!problems.empty()) return reject(std::move(pass), problems.front());
+  Status& status = pass.status;
+  const bool resumed = status.attempt_start_time.has_value();
+  clear_condition(status, condition::kInvalid, "Valid", pass.stamp());
+  clear_condition(status, condition::kSuspended, "Resumed", pass.stamp());
+  if (pass.job.spec.image || status.image.empty())
+    status.image = pass.job.spec.image.value_or(pass.observed.installation.trainer_image);
+  status.selector =
+      "coxswain.dev/job=" + pass.job.metadata.name + ",training.kubeflow.org/replica-type=worker";
+  if (!resumed) --status.attempt;  // the first gang is attempt 0
+  new_attempt(pass.job, status, pass.job.spec.worker.replicas, pass.stamp());
+  status.phase = phase_of(status);
+  const std::string message = fmt::format("a gang of {} workers", status.workers);
+  return decide(std::move(pass), {false, resumed ? "Resumed" : "Started", message});
+}
+
+void come_back_at(Plan& plan, std::optional<Time> when, Time now) {
+  if (!when) return;
+  const Seconds wait = std::max(Seconds(0), *when - now);
+  plan.requeue_after = std::min(plan.requeue_after.value_or(wait), wait);
+}
+
+// The objects a gang needs, then its missing workers, all of them at once.
+std::vector<Action> create_missing(const Pass& pass) {
+  std::vector<Action> actions;
+  for (const WorkerId& id : pass.view.wanted) {
+    const bool done =
+        id.role == Role::kWorker && parse_ranks(pass.status.succeeded_ranks).contains(id.index);
+    if (!pass.view.find(id) && !done) actions.push_back(CreateWorker{id});
+  }
+  if (actions.empty()) return actions;
+  const Spec& spec = pass.job.spec;
+  std::vector<Action> objects = {EnsureObject{ObjectKind::kService}};
+  if (launcher(spec) == Launcher::kMpi || spec.strategy == Strategy::kParameterServer)
+    objects.push_back(EnsureObject{ObjectKind::kSecret});
+  objects.push_back(EnsureObject{ObjectKind::kConfigMap});
+  if (spec.run_policy.scheduling.gang != GangScheduler::kNone)
+    objects.push_back(EnsureObject{ObjectKind::kPodGroup});
+  actions.insert(actions.begin(), objects.begin(), objects.end());
+  return actions;
+}
+
+Plan bring_up(Pass pass) {
+  const Time now = pass.observed.now;
+  Plan plan = tear_down(pass.job, pass.observed, pass.view.leftover);
+  const bool waits = pass.status.next_retry_time && now < *pass.status.next_retry_time;
+  if (pass.view.leftover.empty() && waits) come_back_at(plan, pass.status.next_retry_time, now);
+  if (pass.view.leftover.empty() && !waits) plan.actions = create_missing(pass);
+  come_back_at(plan, active_deadline(pass), now);
+  come_back_at(plan, startup_deadline(pass), now);
+  const auto& elastic = pass.job.spec.elastic;
+  if (elastic && elastic->degraded_start_after && is_true(pass.status, condition::kQueued)) {
+    const Time degraded = *pass.status.attempt_start_time + *elastic->degraded_start_after;
+    if (degraded > now) come_back_at(plan, degraded, now);
+  }
+  const bool runs_now = is_true(pass.status, condition::kRunning);
+  if (runs_now && !is_true(pass.job.status, condition::kRunning))
+    plan.events.push_back({false, "Running", "every pod is Ready"});
+  plan.status = std::move(pass.status);
+  return plan;
+}
+
+// After the end: what cleanPodPolicy says, then the job itself.
+Plan clean_up(const TrainingJob& job, const Observed& observed) {
+  const auto& policy = job.spec.run_policy;
+  std::vector<const Worker*> unwanted;
+  for (const Worker& worker : observed.workers) {
+    const bool old = worker.id.attempt != job.status.attempt;
+    const bool serving = serves(job.spec, worker.id.role, worker.id.index);
+    const bool running = !has_ended(worker);
+    const bool by_policy = policy.clean_pods == CleanPodPolicy::kAll ||
+                           (policy.clean_pods == CleanPodPolicy::kRunning && running);
+    if (by_policy || (running && (serving || old))) unwanted.push_back(&worker);
+  }
+  Plan plan = tear_down(job, observed, unwanted);
+  plan.status = job.status;
+  for (auto& [role, counts] : plan.status.replicas) {
+    counts.ready = counts.active = 0;
+    for (const Worker& worker : observed.workers)
+      if (worker.id.role == role && !has_ended(worker)) ++counts.active;
+  }
+  if (policy.ttl_after_finished && job.status.completion_time) {
+    const Time end = *job.status.completion_time + *policy.ttl_after_finished;
+    if (observed.now >= end) plan.actions = {DeleteJob{}};
+    if (observed.now < end) come_back_at(plan, end, observed.now);
+  }
+  return plan;
+}
+
+}  // namespace
+
+Plan plan(const TrainingJob& job, const Observed& observed) {
+  if (!is_ours(job)) return leave_alone(job);
+  if (is_terminal(job.status)) return clean_up(job, observed);
+  const GangView view = view_gang(job, observed);
+  Pass pass{job, observed, view, with_observations(job, observed, view)};
+  if (view.newest_attempt > job.status.attempt) return take_over(std::move(pass));
+  if (succeeded(pass)) return finish(std::move(pass));
+  if (job.spec.run_policy.suspend) return suspend(std::move(pass));
+  if (auto late = overdue(pass)) return fail(std::move(pass), *late);
+  if (auto loss = first_loss(pass)) return restart_or_fail(std::move(pass), *loss, false);
+  if (auto loss = held_loss(job, observed)) return restart_or_fail(std::move(pass), *loss, true);
+  if (job.status.workers == 0) return start(std::move(pass));
+  if (auto size = new_size(pass)) return resize(std::move(pass), *size, false);
+  if (auto size = degraded_size(pass)) return resize(std::move(pass), *size, true);
+  return bring_up(std::move(pass));
+}
+
+}  // namespace coxswain::job

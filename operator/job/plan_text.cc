@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include "operator/job/conditions.h"
+#include "operator/job/plan.h"
+#include "operator/job/words.h"
+
+namespace coxswain::job {
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+std::string describe(const Restarts& restarts) {
+  std::string text;
+  const auto add = [&](const char* cause, int count) {
+    if (count > 0) text += fmt::format(" restarts.{}={}", cause, count);
+  };
+  add("failure", restarts.failure);
+  add("preemption", restarts.preemption);
+  add("node", restarts.node);
+  add("startup", restarts.startup);
+  add("resize", restarts.resize);
+  return text;
+}
+
+std::string describe(const Failure& failure) {
+  const char* role = failure.role == Role::kWorker ? "worker" : "server";
+  std::string text = fmt::format(" cause={}-{}", role, failure.index);
+  if (failure.exit_code) text += fmt::format(" exit={}", *failure.exit_code);
+  return text;
+}
+
+std::string decision(const Status& status) {
+  std::string text = fmt::format("record attempt={} phase={}", status.attempt,
+                                 status.phase == Phase::kNone ? "none" : to_text(status.phase));
+  text += describe(status.restarts);
+  const bool went_wrong = status.phase == Phase::kRestarting || status.phase == Phase::kFailed;
+  if (went_wrong && status.last_failure) text += describe(*status.last_failure);
+  return text;
+}
+
+std::string to_line(const Worker& worker) {
+  std::string text = fmt::format("{:<20} {:<9}", to_text(worker.id), to_text(worker.phase));
+  if (worker.scheduled) text += " scheduled";
+  if (worker.ready) text += " ready";
+  if (worker.exit_code) text += fmt::format(" exit={}", *worker.exit_code);
+  if (!worker.reason.empty()) text += " reason=" + worker.reason;
+  if (!worker.disruption.empty()) text += " disruption=" + worker.disruption;
+  if (!worker.node.empty()) text += " node=" + worker.node;
+  if (worker.termination_message) text += " said-by-us";
+  if (worker.deletion_time) text += " terminating";
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(ObjectKind kind) {
+  constexpr Words<ObjectKind, 4> kKinds{{{ObjectKind::kService, "service"},
+                                         {ObjectKind::kSecret, "secret"},
+                                         {ObjectKind::kConfigMap, "config map"},
+                                         {ObjectKind::kPodGroup, "pod group"}}};
+  return std::string(word(kKinds, kind));
+}
+
+std::string to_text(WorkerPhase phase) {
+  constexpr Words<WorkerPhase, 4> kWorkerPhases{{{WorkerPhase::kPending, "Pending"},
+                                                 {WorkerPhase::kRunning, "Running"},
+                                                 {WorkerPhase::kSucceeded, "Succeeded"},
+                                                 {WorkerPhase::kFailed, "Failed"}}};
+  return std::string(word(kWorkerPhases, phase));
+}
+
+std::string to_text(const Action& action) {
+  return std::visit(Overloaded{
+                        [](const EnsureObject& ensure) { return "ensure " + to_text(ensure.kind); },
+                        [](const CreateWorker& create) { return "create " + to_text(create.id); },
+                        [](const DeleteWorker& remove) {
+                          return fmt::format("delete {} {}", to_text(remove.id),
+                                             remove.force
+                                                 ? "force"
+                                                 : fmt::format("grace={}s", remove.grace.count()));
+                        },
+                        [](const DeleteJob&) { return std::string("delete job"); },
+                    },
+                    action);
+}
+
+std::string to_text(const Observed& observed) {
+  std::string text;
+  for (const Worker& worker : observed.workers) text += to_line(worker) + "\n";
+  if (observed.rejection)
+    text +=
+        fmt::format("rejected {}: {}\n", observed.rejection->reason, observed.rejection->message);
+  return text;
+}
+
+std::string to_text(const Plan& plan) {
+  std::string text;
+  if (plan.decides) text += decision(plan.status) + "\n";
+  for (const Action& action : plan.actions) text += to_text(action) + "\n";
+  if (plan.requeue_after) text += fmt::format("come back in {} s\n", plan.requeue_after->count());
+  return text;
+}
+
+}  // namespace coxswain::job

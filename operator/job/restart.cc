@@ -1,0 +1,151 @@
+#include "operator/job/restart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/job/gang_view.h"
+
+namespace coxswain::job {
+
+namespace {
+
+constexpr Seconds kFirstDelay{10};
+constexpr Seconds kLongestDelay{360};
+constexpr Seconds kCalm{600};  // of Running, after which back-off starts anew
+
+// Ended for a reason of its own, not because it was told to.
+bool ended_by_itself(const TrainingJob& job, const Worker& worker) {
+  if (!has_ended(worker)) return false;
+  if (!worker.deletion_time || !worker.disruption.empty() || worker.reason == "OOMKilled")
+    return true;
+  const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
+  return worker.finished_time && *worker.finished_time < told;
+}
+
+Loss forced_loss(const TrainingJob& job, const Worker& worker, Time now) {
+  Loss loss = classify_gone(job, worker.id, now);
+  loss.cause = Cause::kNode;
+  loss.failure.node = worker.node;
+  loss.failure.reason = "StuckTermination";
+  loss.failure.message = "did not end after it was deleted; its node is taken for lost";
+  return loss;
+}
+
+}  // namespace
+
+std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status) {
+  switch (loss.cause) {
+    case Cause::kFatal:
+      return End{loss.ruled ? "FailurePolicy" : loss.failure.reason, describe(loss)};
+    case Cause::kPreemption:
+      ++status.restarts.preemption;
+      break;
+    case Cause::kNode:
+      ++status.restarts.node;
+      break;
+    case Cause::kStartup:
+      ++status.restarts.startup;
+      break;
+    case Cause::kPeer:  // counted once its own cause is known
+      break;
+    case Cause::kFailure:
+      // A restart that spends nothing is the cluster's affair by the user's own word.
+      if (loss.ignores_backoff_limit) {
+        ++status.restarts.preemption;
+        break;
+      }
+      if (status.restarts.failure >= spec.run_policy.backoff_limit)
+        return End{
+            "BackoffLimitExceeded",
+            fmt::format("failed after {} restarts (backoffLimit {}): {}", status.restarts.failure,
+                        spec.run_policy.backoff_limit, describe(loss))};
+      ++status.restarts.failure;
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string describe(const Loss& loss) {
+  const Failure& failure = loss.failure;
+  const char* role = failure.role == Role::kWorker ? "worker" : "server";
+  std::string text = fmt::format("{}-{}", role, failure.index);
+  if (failure.exit_code) text += fmt::format(" exit={}", *failure.exit_code);
+  if (!failure.reason.empty()) text += " " + failure.reason;
+  if (!failure.message.empty()) text += ": " + failure.message;
+  return text;
+}
+
+void back_off(const Status& before, Status& status, Time now) {
+  const Condition* running = find_condition(before, condition::kRunning);
+  const bool calm = running && running->status && now >= running->last_transition_time + kCalm;
+  const int step = calm ? 0 : status.backoff_step;
+  status.backoff_step = step + 1;
+  status.next_retry_time.reset();
+  if (step == 0) return;
+  const Seconds delay = kFirstDelay * (1 << std::min(step - 1, 10));
+  status.next_retry_time = now + std::min(delay, kLongestDelay);
+}
+
+void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& stamp) {
+  ++status.attempt;
+  status.workers = size;
+  status.attempt_start_time = stamp.time;
+  status.succeeded_ranks.clear();
+  status.replicas.clear();
+  status.replicas[Role::kWorker].desired = job.spec.worker.replicas;
+  if (job.spec.server) status.replicas[Role::kServer].desired = job.spec.server->replicas;
+  set_condition(status, condition::kQueued, {true, "Starting", ""}, stamp);
+  set_condition(status, condition::kReady, {false, "Starting", ""}, stamp);
+  set_condition(status, condition::kRunning, {false, "Starting", ""}, stamp);
+  if (size >= job.spec.worker.replicas)
+    clear_condition(status, condition::kDegraded, "Starting", stamp);
+}
+
+void release_gang(Status& status, const std::string& reason, const Stamp& stamp) {
+  status.workers = 0;
+  status.succeeded_ranks.clear();
+  status.replicas.clear();
+  status.next_retry_time.reset();
+  status.start_time.reset();
+  for (const auto type : {condition::kQueued, condition::kReady, condition::kRunning,
+                          condition::kRestarting, condition::kDegraded})
+    clear_condition(status, type, reason, stamp);
+}
+
+void end_job(Status& status, Phase phase, const Finding& finding, const Stamp& stamp) {
+  const bool good = phase == Phase::kSucceeded;
+  for (const auto type : {condition::kQueued, condition::kReady, condition::kRunning,
+                          condition::kRestarting, condition::kDegraded})
+    clear_condition(status, type, finding.reason, stamp);
+  set_condition(status, good ? condition::kSucceeded : condition::kFailed, finding, stamp);
+  status.phase = phase;
+  status.completion_time = stamp.time;
+  status.next_retry_time.reset();
+}
+
+std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) {
+  const Condition* restarting = find_condition(job.status, condition::kRestarting);
+  const bool held = restarting && restarting->status && restarting->reason == to_text(Cause::kPeer);
+  if (!held || job.status.workers == 0) return std::nullopt;
+  std::optional<Loss> first;
+  bool left = false;
+  for (const Worker& worker : observed.workers) {
+    if (worker.id.attempt >= job.status.attempt) continue;
+    left = true;
+    std::optional<Loss> loss;
+    const auto stuck = stuck_time(job, worker);
+    if (ended_by_itself(job, worker)) loss = classify(job, worker, observed.now);
+    if (!has_ended(worker) && stuck && observed.now >= *stuck)
+      loss = forced_loss(job, worker, observed.now);
+    if (!loss || loss->cause == Cause::kPeer) continue;
+    if (!first || precedes(*loss, *first)) first = std::move(loss);
+  }
+  if (first || left) return first;
+  Loss unknown;
+  unknown.cause = Cause::kFailure;
+  if (job.status.last_failure) unknown.failure = *job.status.last_failure;
+  return unknown;
+}
+
+}  // namespace coxswain::job

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "operator/job/plan.h"
+
+namespace coxswain::job {
+
+// Deletes these workers: with grace, and by force those that are stuck. Comes back when the next
+// one would be. Leaves the plan's status empty.
+Plan tear_down(const TrainingJob& job, const Observed& observed,
+               const std::vector<const Worker*>& workers);
+
+}  // namespace coxswain::job

@@ -1,0 +1,79 @@
+#include "operator/job/training_job.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstdlib>
+
+#include "operator/job/words.h"
+
+namespace coxswain::job {
+
+namespace {
+
+// Extended resources that count as a GPU, by the ending of their names: nvidia.com/gpu,
+// amd.com/gpu.
+int gpu_limit(const Json& container) {
+  const Json limits = container.value(Json::json_pointer("/resources/limits"), Json::object());
+  if (!limits.is_object()) return 0;
+  for (const auto& [name, amount] : limits.items()) {
+    if (!name.ends_with("/gpu")) continue;
+    if (amount.is_number_integer()) return amount.get<int>();
+    if (amount.is_string()) return std::atoi(amount.get_ref<const std::string&>().c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+Launcher launcher(const Spec& spec) {
+  if (spec.launcher) return *spec.launcher;
+  const bool mpi = spec.strategy == Strategy::kAllReduce && spec.training;
+  return mpi ? Launcher::kMpi : Launcher::kEnv;
+}
+
+SuccessPolicy success_policy(const Spec& spec) {
+  if (spec.success_policy) return *spec.success_policy;
+  return launcher(spec) == Launcher::kMpi ? SuccessPolicy::kRankZero : SuccessPolicy::kAllWorkers;
+}
+
+int slots_per_worker(const Spec& spec) {
+  if (spec.slots_per_worker) return *spec.slots_per_worker;
+  const Json* container = trainer_container(spec.worker);
+  return container ? std::max(1, gpu_limit(*container)) : 1;
+}
+
+const Json* trainer_container(const ReplicaSpec& replicas) {
+  const Json& pod = replicas.pod_template;
+  const Json::json_pointer place("/spec/containers");
+  if (!pod.is_object() || !pod.contains(place) || !pod.at(place).is_array()) return nullptr;
+  const Json& containers = pod.at(place);
+  for (const Json& container : containers)
+    if (container.is_object() && container.value("name", Json()) == "trainer") return &container;
+  return containers.size() == 1 && containers[0].is_object() ? &containers[0] : nullptr;
+}
+
+bool is_terminal(const Status& status) {
+  return status.phase == Phase::kSucceeded || status.phase == Phase::kFailed;
+}
+
+std::string worker_name(const TrainingJob& job, Role role, int index) {
+  return fmt::format("{}-{}-{}", job.metadata.name, role == Role::kWorker ? "worker" : "server",
+                     index);
+}
+
+std::string to_text(Role role) { return std::string(word(kRoles, role)); }
+
+std::string to_text(Phase phase) { return std::string(word(kPhases, phase)); }
+
+std::string to_text(const WorkerId& id) {
+  const char* role = id.role == Role::kWorker ? "worker" : "server";
+  return fmt::format("{}-{} attempt={}", role, id.index, id.attempt);
+}
+
+std::string to_text(const Problem& problem) {
+  if (problem.line == 0) return fmt::format("{}: {}", problem.path, problem.message);
+  return fmt::format("line {}: {}: {}", problem.line, problem.path, problem.message);
+}
+
+}  // namespace coxswain::job

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "operator/job/training_job.h"
+
+// The words of each enumeration, as users write them.
+namespace coxswain::job {
+
+template <class E>
+struct Word {
+  E value;
+  std::string_view text;
+};
+
+template <class E, std::size_t N>
+using Words = std::array<Word<E>, N>;
+
+inline constexpr Words<Strategy, 2> kStrategies{{
+    {Strategy::kAllReduce, "AllReduce"},
+    {Strategy::kParameterServer, "ParameterServer"},
+}};
+inline constexpr Words<Launcher, 2> kLaunchers{{{Launcher::kMpi, "MPI"}, {Launcher::kEnv, "Env"}}};
+inline constexpr Words<Role, 2> kRoles{{{Role::kWorker, "Worker"}, {Role::kServer, "Server"}}};
+inline constexpr Words<CleanPodPolicy, 3> kCleanPodPolicies{{
+    {CleanPodPolicy::kRunning, "Running"},
+    {CleanPodPolicy::kAll, "All"},
+    {CleanPodPolicy::kNone, "None"},
+}};
+inline constexpr Words<SuccessPolicy, 2> kSuccessPolicies{{
+    {SuccessPolicy::kRankZero, "RankZero"},
+    {SuccessPolicy::kAllWorkers, "AllWorkers"},
+}};
+inline constexpr Words<GangScheduler, 3> kGangSchedulers{{
+    {GangScheduler::kNone, "None"},
+    {GangScheduler::kVolcano, "Volcano"},
+    {GangScheduler::kCoscheduling, "Coscheduling"},
+}};
+inline constexpr Words<Framework, 3> kFrameworks{{
+    {Framework::kPyTorch, "PyTorch"},
+    {Framework::kTensorFlow, "TensorFlow"},
+    {Framework::kHorovod, "Horovod"},
+}};
+inline constexpr Words<BatchOnResize, 2> kBatchesOnResize{{
+    {BatchOnResize::kKeep, "keep"},
+    {BatchOnResize::kPerWorker, "perWorker"},
+}};
+inline constexpr Words<FailureAction, 3> kFailureActions{{
+    {FailureAction::kFail, "Fail"},
+    {FailureAction::kRestart, "Restart"},
+    {FailureAction::kRestartIgnoringBackoffLimit, "RestartIgnoringBackoffLimit"},
+}};
+inline constexpr Words<Phase, 9> kPhases{{
+    {Phase::kNone, ""},
+    {Phase::kInvalid, "Invalid"},
+    {Phase::kSuspended, "Suspended"},
+    {Phase::kQueued, "Queued"},
+    {Phase::kStarting, "Starting"},
+    {Phase::kRunning, "Running"},
+    {Phase::kRestarting, "Restarting"},
+    {Phase::kSucceeded, "Succeeded"},
+    {Phase::kFailed, "Failed"},
+}};
+
+template <class E, std::size_t N>
+constexpr std::string_view word(const Words<E, N>& words, E value) {
+  for (const auto& entry : words)
+    if (entry.value == value) return entry.text;
+  return "";
+}
+
+template <class E, std::size_t N>
+constexpr std::optional<E> value_of(const Words<E, N>& words, std::string_view text) {
+  for (const auto& entry : words)
+    if (entry.text == text) return entry.value;
+  return std::nullopt;
+}
+
+// "AllReduce, ParameterServer"
+template <class E, std::size_t N>
+std::string list_words(const Words<E, N>& words) {
+  std::string list;
+  for (const auto& entry : words) list.append(list.empty() ? "" : ", ").append(entry.text);
+  return list;
+}
+
+}  // namespace coxswain::job

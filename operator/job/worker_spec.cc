@@ -1,0 +1,195 @@
+#include "operator/job/worker_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/job/classify.h"
+#include "operator/job/training_parts.h"
+#include "operator/job/words.h"
+#include "trainer/contract/config/config_reader.h"
+#include "trainer/contract/worker/constants.h"
+#include "trainer/contract/worker/worker_env.h"
+
+namespace coxswain::job {
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+// Above this, TF_CONFIG, which names every worker, is left out unless it is asked for.
+constexpr int kMostWorkersInTfConfig = 256;
+
+std::string host_name(const TrainingJob& job, Role role, int index) {
+  return fmt::format("{}.{}.{}.svc", worker_name(job, role, index), job.metadata.name,
+                     job.metadata.name_space);
+}
+
+int server_count(const Spec& spec) { return spec.server ? spec.server->replicas : 0; }
+
+bool wants(const Spec& spec, Framework framework) {
+  if (!spec.rendezvous) return true;
+  const auto& asked = *spec.rendezvous;
+  return std::find(asked.begin(), asked.end(), framework) != asked.end();
+}
+
+bool mounts_checkpoints(const Spec& spec, const WorkerId& id) {
+  if (!spec.checkpoints_volume) return false;
+  return !spec.training || (id.role == Role::kWorker && id.index == 0);
+}
+
+contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
+                                    const Paths& paths) {
+  const Spec& spec = job.spec;
+  contract::WorkerEnv env;
+  env.job = job.metadata.name;
+  env.role = id.role == Role::kWorker ? contract::Role::kWorker : contract::Role::kServer;
+  env.index = id.index;
+  env.attempt = id.attempt;
+  env.slots = slots_per_worker(spec);
+  env.world_size = job.status.workers * env.slots;
+  if (spec.training) env.config = paths.config;
+  if (mounts_checkpoints(spec, id)) env.checkpoints = paths.checkpoints;
+  env.hostfile = paths.hostfile;
+  for (int i = 0; i < server_count(spec); ++i)
+    env.servers.push_back(
+        fmt::format("{}:{}", host_name(job, Role::kServer, i), contract::kServerPort));
+  env.startup_seconds = static_cast<int>(spec.run_policy.startup_deadline.count());
+  env.run_dir = paths.run_dir;
+  return env;
+}
+
+// torchrun and torch.distributed.
+void add_pytorch(const TrainingJob& job, const WorkerId& id, Environment& environment) {
+  const int slots = slots_per_worker(job.spec);
+  environment["MASTER_ADDR"] = host_name(job, Role::kWorker, 0);
+  environment["MASTER_PORT"] = std::to_string(contract::kMasterPort);
+  environment["WORLD_SIZE"] = std::to_string(job.status.workers * slots);
+  environment["PET_NODE_RANK"] = std::to_string(id.index);
+  environment["PET_NPROC_PER_NODE"] = std::to_string(slots);
+  environment["PET_NNODES"] = std::to_string(job.status.workers);
+  if (slots != 1) return;  // then each rank's own are set by who starts it
+  environment["RANK"] = std::to_string(id.index);
+  environment["LOCAL_RANK"] = "0";
+}
+
+void add_tensorflow(const TrainingJob& job, const WorkerId& id, Environment& environment) {
+  const bool asked = job.spec.rendezvous.has_value();
+  if (!asked && job.status.workers > kMostWorkersInTfConfig) return;
+  Json cluster;
+  const auto add = [&](const char* kind, Role role, int count, int port) {
+    for (int i = 0; i < count; ++i)
+      cluster[kind].push_back(fmt::format("{}:{}", host_name(job, role, i), port));
+  };
+  add("worker", Role::kWorker, job.status.workers, contract::kMasterPort);
+  add("ps", Role::kServer, server_count(job.spec), contract::kServerPort);
+  const char* type = id.role == Role::kWorker ? "worker" : "ps";
+  environment["TF_CONFIG"] =
+      Json{{"cluster", cluster}, {"task", {{"type", type}, {"index", id.index}}}}.dump();
+}
+
+// Open MPI 4 (ORTE) and 5 (PRRTE) under their own names.
+void add_open_mpi(const Paths& paths, Environment& environment) {
+  environment["OMPI_MCA_orte_default_hostfile"] = paths.hostfile;
+  environment["OMPI_MCA_orte_keep_fqdn_hostnames"] = "true";
+  environment["PRTE_MCA_prte_default_hostfile"] = paths.hostfile;
+  environment["PRTE_MCA_prte_keep_fqdn_hostnames"] = "true";
+}
+
+std::vector<std::string> own_command(const Spec& spec) {
+  std::vector<std::string> command;
+  const Json* container = trainer_container(spec.worker);
+  if (!container) return command;
+  for (const char* key : {"command", "args"}) {
+    const auto words = container->find(key);
+    if (words == container->end() || !words->is_array()) continue;
+    for (const Json& part : *words)
+      if (part.is_string()) command.push_back(part.get<std::string>());
+  }
+  return command;
+}
+
+std::vector<std::string> command_of(const TrainingJob& job, const WorkerId& id,
+                                    const Paths& paths) {
+  const Spec& spec = job.spec;
+  if (id.role == Role::kServer) return {"coxswain-trainer", "server"};
+  if (!spec.training && launcher(spec) == Launcher::kEnv) return {};
+  std::vector<std::string> command = {"coxswain-trainer", "worker", "--"};
+  const std::vector<std::string> rank =
+      spec.training
+          ? std::vector<std::string>{"coxswain-trainer", "train", "--config", paths.config}
+          : own_command(spec);
+  command.insert(command.end(), rank.begin(), rank.end());
+  return command;
+}
+
+}  // namespace
+
+WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& paths) {
+  const Spec& spec = job.spec;
+  WorkerSpec worker;
+  worker.id = id;
+  worker.name = worker_name(job, id.role, id.index);
+  worker.image = job.status.image;
+  worker.command = command_of(job, id, paths);
+  worker.environment = contract::to_env(our_environment(job, id, paths));
+  if (launcher(spec) == Launcher::kEnv) {
+    if (wants(spec, Framework::kPyTorch) && id.role == Role::kWorker)
+      add_pytorch(job, id, worker.environment);
+    if (wants(spec, Framework::kTensorFlow)) add_tensorflow(job, id, worker.environment);
+  } else if (!paths.hostfile.empty()) {
+    add_open_mpi(paths, worker.environment);
+  }
+  if (!paths.hostfile.empty()) {
+    worker.environment["DEEPLEARNING_WORKERS_PATH"] = paths.hostfile;
+    worker.environment["DEEPLEARNING_WORKERS_COUNT"] = std::to_string(job.status.workers);
+    worker.environment["DEEPLEARNING_WORKER_GPU_COUNT"] = std::to_string(slots_per_worker(spec));
+  }
+  worker.serves = serves(spec, id.role, id.index);
+  worker.mounts_data = spec.data_volume.has_value();
+  worker.mounts_checkpoints = mounts_checkpoints(spec, id);
+  return worker;
+}
+
+std::string hostfile(const TrainingJob& job) {
+  std::string text;
+  for (int i = 0; i < job.status.workers; ++i)
+    text +=
+        fmt::format("{} slots={}\n", host_name(job, Role::kWorker, i), slots_per_worker(job.spec));
+  return text;
+}
+
+std::string training_config(const TrainingJob& job, const Paths& paths) {
+  if (!job.spec.training) return "";
+  std::vector<Problem> problems;
+  auto config = read_training_parts(job, problems);
+  if (!problems.empty()) return "";
+  if (config.data.path.empty() && config.data.format != contract::DataFormat::kSynthetic)
+    config.data.path = job.spec.data_volume ? paths.data : paths.bundled_mnist;
+  if (config.checkpoint.path.empty() && job.spec.checkpoints_volume)
+    config.checkpoint.path = paths.checkpoints;
+  return contract::to_yaml(config);
+}
+
+std::vector<WorkerId> gang(const TrainingJob& job) {
+  std::vector<WorkerId> ids;
+  const int attempt = job.status.attempt;
+  for (int i = 0; i < job.status.workers; ++i) ids.push_back({Role::kWorker, i, attempt});
+  const int servers = job.status.workers > 0 ? server_count(job.spec) : 0;
+  for (int i = 0; i < servers; ++i) ids.push_back({Role::kServer, i, attempt});
+  return ids;
+}
+
+std::string to_text(const WorkerSpec& spec) {
+  std::string text = fmt::format("{}\n", spec.name);
+  if (!spec.image.empty()) text += fmt::format("  image    {}\n", spec.image);
+  text += fmt::format("  command  {}\n", spec.command.empty()
+                                             ? "the container's own"
+                                             : fmt::format("{}", fmt::join(spec.command, " ")));
+  if (spec.mounts_data) text += "  mount    data\n";
+  if (spec.mounts_checkpoints) text += "  mount    checkpoints\n";
+  for (const auto& [name, value] : spec.environment) text += fmt::format("  {}={}\n", name, value);
+  return text;
+}
+
+}  // namespace coxswain::job
