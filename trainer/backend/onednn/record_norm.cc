@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/vector_loops.h"
 
 // BatchNorm. Gamma and beta are separate segments, oneDNN wants them as one array: a private copy, made at
 // each forward, and private gradients that are copied out (2C floats each).
@@ -70,6 +71,28 @@ dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
   return norm_flags(!plan.program.training, fuses_relu(node));
 }
 
+// Tanh after a norm is not fused by oneDNN: applied in place, its derivative taken before the norm's.
+void record_tanh(Plan& plan, const Tensor& values) {
+  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, values.desc,
+                                              user_scratchpad());
+  plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
+                {{DNNL_ARG_SRC, values}, {DNNL_ARG_DST, values}});
+}
+
+Tensor record_tanh_derivative(Plan& plan, const Tensor& output, const Tensor& gradient) {
+  const Tensor result = plan.tape.new_tensor(gradient.desc);
+  const Tensor y = converted(plan, output, gradient.desc);
+  const bool wide = type_of(gradient.desc) == Type::f32;
+  const DataType type = wide ? DataType::kFloat32 : DataType::kBFloat16;
+  const auto count = static_cast<std::int64_t>(gradient.desc.get_size()) / tensor::size_of(type);
+  plan.tape.add({y.buffer, gradient.buffer, result.buffer}, [=](const Addresses& addresses) {
+    const void* part = addresses.bytes(gradient.buffer);
+    join_gradients(type, addresses.bytes(result.buffer), {&part, 1}, addresses.bytes(y.buffer),
+                   graph::Activation::kTanh, count);
+  });
+  return result;
+}
+
 void record_diff_scale_shift(Plan& plan, const Node& node, const Tensor& gradients) {
   const std::int64_t channels = node.shape.c;
   float* gamma = gradients_of(plan, node, "weight");
@@ -113,6 +136,7 @@ void record_norm_forward(Plan& plan, const Step& step) {
   }
   plan.tape.add(dnnl::batch_normalization_forward(*state.norm), state.norm->scratchpad_desc(),
                 std::move(arguments));
+  if (node.activation == graph::Activation::kTanh) record_tanh(plan, output);
   if (training) record_statistics(plan, node, state.mean, state.variance);
   deliver(plan, step.writes[0], output);
 }
@@ -121,7 +145,10 @@ void record_norm_backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
   const Tensor source = norm_source(plan, step.reads.front());
-  const Tensor output_gradient = converted(plan, plan.edge(step.reads.back()), source.desc);
+  Tensor output_gradient = converted(plan, plan.edge(step.reads.back()), source.desc);
+  if (node.activation == graph::Activation::kTanh) {
+    output_gradient = record_tanh_derivative(plan, plan.edge(step.node), output_gradient);
+  }
   const bool own_copy = output_gradient.buffer != plan.edge(step.reads.back()).buffer;
   const Tensor gradient =
       own_copy ? output_gradient : output_in_place_of(plan, step.reads.back(), source.desc);
