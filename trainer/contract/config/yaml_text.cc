@@ -80,6 +80,10 @@ class Inspector : public YAML::EventHandler {
   }
   void OnMapEnd() override { close(); }
 
+  // A list or a mapping as a key. To be asked at the end: an open bracket looks like one until
+  // then.
+  const std::optional<Place>& odd_key() const { return odd_key_; }
+
  private:
   struct Collection {
     YAML::anchor_t anchor = YAML::NullAnchor;
@@ -99,7 +103,7 @@ class Inspector : public YAML::EventHandler {
     if (open_.size() >= kMaxYamlDepth) {
       throw Refused{place_of(mark), fmt::format("nested deeper than {} levels", kMaxYamlDepth)};
     }
-    if (!open_.empty() && open_.back().at_key) throw Refused{place_of(mark), "a key must be text"};
+    if (!open_.empty() && open_.back().at_key && !odd_key_) odd_key_ = place_of(mark);
     count(mark, 1);
     open_.push_back({.anchor = anchor, .is_map = is_map, .at_key = is_map, .size = 1, .keys = {}});
   }
@@ -128,6 +132,7 @@ class Inspector : public YAML::EventHandler {
   std::vector<Collection> open_;
   std::map<YAML::anchor_t, std::int64_t> sizes_;  // of complete anchors, aliases expanded
   std::int64_t num_nodes_ = 0;
+  std::optional<Place> odd_key_;
 };
 
 void check_bytes(std::string_view text, const std::string& file_name) {
@@ -181,6 +186,7 @@ YAML::Node load_yaml(std::string_view text, const std::string& file_name) {
     YAML::Parser parser(stream);
     Inspector inspector;
     parser.HandleNextDocument(inspector);
+    if (inspector.odd_key()) throw Refused{*inspector.odd_key(), "a key must be text"};
     if (parser) {
       Inspector second;
       if (parser.HandleNextDocument(second)) {

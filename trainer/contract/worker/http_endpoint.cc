@@ -167,12 +167,13 @@ std::optional<std::string> http_get(const std::string& address, std::uint16_t po
                                     std::size_t max_bytes) try {
   asio::io_context io(1);
   beast::tcp_stream stream(io);
-  beast::flat_buffer buffer(kMaxRequestBytes + max_bytes);
+  beast::flat_buffer buffer(kMaxRequestBytes);
   http::request<http::empty_body> request(http::verb::get, path, 11);
   request.set(http::field::host, address);
-  http::response_parser<http::string_body> parser;
+  // The body's buffer has the limit: Beast 1.74 does not hold responses to body_limit.
+  http::response_parser<http::basic_dynamic_body<beast::flat_buffer>> parser;
   parser.header_limit(kMaxRequestBytes);
-  parser.body_limit(max_bytes);
+  parser.get().body().max_size(max_bytes);
   bool complete = false;
 
   stream.expires_after(deadline);
@@ -188,7 +189,7 @@ std::optional<std::string> http_get(const std::string& address, std::uint16_t po
       });
   io.run();
   if (!complete || parser.get().result() != http::status::ok) return std::nullopt;
-  return std::move(parser.get().body());
+  return beast::buffers_to_string(parser.get().body().data());
 } catch (const std::exception&) {
   return std::nullopt;
 }

@@ -1,0 +1,477 @@
+#include "trainer/contract/config/config_reader.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/test_flags.h"
+#include "trainer/contract/config/yaml_text.h"
+
+namespace coxswain::contract {
+
+namespace {
+
+constexpr std::string_view kHead = "model: singa-cnn\ndata: {format: mnist}\n";
+
+TrainerConfig read(const std::string& yaml) { return read_config(yaml, "job.yaml", {}).config; }
+
+// "<exit code> <message>" of what is thrown, "no error" otherwise.
+std::string error_of(std::string_view yaml, const std::vector<std::string>& flags = {}) {
+  try {
+    read_config(yaml, "job.yaml", parse_config_flags(flags));
+    return "no error";
+  } catch (const Error& error) {
+    EXPECT_LE(std::string_view(error.what()).size(), 400U) << error.what();
+    return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
+  }
+}
+
+struct BadCase {
+  std::string input;
+  std::string message;
+};
+
+}  // namespace
+
+TEST(ConfigReader, reads_the_smallest_configuration_with_every_default) {
+  TrainerConfig expected;
+  expected.model = "singa-cnn";
+  expected.epochs = 10;
+  EXPECT_EQ(read(std::string(kHead)), expected);
+}
+
+TEST(ConfigReader, reads_every_kind_of_value) {
+  const TrainerConfig config = read(R"(
+model: cifar-resnet20
+data:
+  format: cifar10
+  path: /data/cifar
+  evalPath: "/data/test set"
+  split: split-batch
+  lastBatch: rollover
+  workers: 2
+  augment:
+  - pad-crop: {pad: 2, mode: symmetric, offsets: singa}
+  - flip
+  - normalise: {mean: [0.49, 0.48, 0.45], std: [0.2, 0.2, 0.2]}
+epochs: 5
+steps: 1000
+batchSize: 128
+batchSemantics: global
+gradientReduction: mxnet-sum
+accumulate: 2
+optimizer: {name: nesterov, form: mxnet, lr: 5e-2, momentum: 0.8, weightDecay: 5e-4, decay: weights}
+lrSchedule: {name: multistep, milestones: [2, 3.5], gamma: 0.2, warmupEpochs: 1}
+precision: bf16
+convolution: winograd
+loss: {labelSmoothing: 0.1}
+seed: 18446744073709551615
+communication: {backend: mpi, bucketBytes: 65536}
+evaluate: {everyEpochs: 2, batchSize: 100}
+nonFinite: {skip: 3}
+stepDeadlineSeconds: 20
+report: {logEverySteps: 7}
+device: cpu
+threads: 4
+checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: false, maxFailures: 1}
+)");
+  TrainerConfig expected;
+  expected.model = "cifar-resnet20";
+  expected.data.format = DataFormat::kCifar10;
+  expected.data.path = "/data/cifar";
+  expected.data.eval_path = "/data/test set";
+  expected.data.split = Split::kSplitBatch;
+  expected.data.last_batch = LastBatch::kRollover;
+  expected.data.workers = 2;
+  expected.data.augment = {PadCrop{2, PadMode::kSymmetric, CropOffsets::kSinga}, Flip{},
+                           Normalise{{0.49, 0.48, 0.45}, {0.2, 0.2, 0.2}}};
+  expected.epochs = 5;
+  expected.steps = 1000;
+  expected.batch_size = 128;
+  expected.batch_semantics = BatchSemantics::kGlobal;
+  expected.gradient_reduction = GradientReduction::kMxnetSum;
+  expected.accumulate = 2;
+  expected.optimizer.name = OptimizerName::kNesterov;
+  expected.optimizer.form = MomentumForm::kMxnet;
+  expected.optimizer.lr = 0.05;
+  expected.optimizer.momentum = 0.8;
+  expected.optimizer.weight_decay = 5e-4;
+  expected.optimizer.decay = DecayScope::kWeights;
+  expected.lr_schedule.name = ScheduleName::kMultistep;
+  expected.lr_schedule.warmup_epochs = 1;
+  expected.lr_schedule.milestones = {2, 3.5};
+  expected.lr_schedule.gamma = 0.2;
+  expected.precision = Precision::kBf16;
+  expected.convolution = Convolution::kWinograd;
+  expected.label_smoothing = 0.1;
+  expected.seed = 18446744073709551615U;
+  expected.communication = {CommunicationBackend::kMpi, 65536};
+  expected.evaluate = {2, 100};
+  expected.non_finite_skip = 3;
+  expected.step_deadline_seconds = 20;
+  expected.log_every_steps = 7;
+  expected.device = Device::kCpu;
+  expected.threads = 4;
+  expected.checkpoint = {"ckpt", 50, 10, 2, false, 1};
+  EXPECT_EQ(config, expected);
+}
+
+TEST(ConfigReader, fills_defaults_that_depend_on_other_keys) {
+  const std::string head(kHead);
+  EXPECT_EQ(read(head).optimizer.lr, 0.01);
+  EXPECT_EQ(read(head + "optimizer: {name: adam}").optimizer.lr, 0.001);
+  EXPECT_EQ(read(head + "optimizer: {name: adam, lr: 0.01}").optimizer.lr, 0.01);
+  EXPECT_EQ(read(head + "optimizer: {name: nesterov}").optimizer.momentum, 0.9);
+  EXPECT_EQ(read(head + "steps: 5").epochs, std::nullopt);
+  EXPECT_EQ(read(head + "epochs: 0").epochs, 0);
+  EXPECT_EQ(read(head + "threads: auto\ncommunication: {bucketBytes: auto}").threads, 0);
+}
+
+TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
+  const std::vector<BadCase> cases{
+      {"batchSize: x",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got \"x\""},
+      {"batchSize: \"64\"",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got \"64\" in "
+       "quotes; write it without them"},
+      {"batchSize: 1e3",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got \"1e3\""},
+      {"batchSize: 6.5",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got \"6.5\""},
+      {"batchSize: true",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got \"true\""},
+      {"batchSize: 0",
+       "65 [config] job.yaml:3:12: batchSize: out of range: must be an integer, 1..1048576, got 0"},
+      {"batchSize: 2147483648",
+       "65 [config] job.yaml:3:12: batchSize: out of range: must be an integer, 1..1048576, got "
+       "2147483648"},
+      {"batchSize: 9223372036854775808",
+       "65 [config] job.yaml:3:12: batchSize: out of range: must be an integer, 1..1048576, got "
+       "\"9223372036854775808\""},
+      {"batchSize:",
+       "65 [config] job.yaml:3:1: batchSize: must be an integer, 1..1048576, got nothing"},
+      {"batchSize: [64]",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got a list"},
+      {"batchSize: {a: 64}",
+       "65 [config] job.yaml:3:12: batchSize: must be an integer, 1..1048576, got a mapping"},
+      {"epochs: -1",
+       "65 [config] job.yaml:3:9: epochs: out of range: must be an integer, 0..1000000, got -1"},
+      {"epochs: auto",
+       "65 [config] job.yaml:3:9: epochs: must be an integer, 0..1000000, got \"auto\""},
+      {"threads: 0",
+       "65 [config] job.yaml:3:10: threads: out of range: must be \"auto\" or an integer, 1..1024, "
+       "got 0"},
+      {"threads: 1000000",
+       "65 [config] job.yaml:3:10: threads: out of range: must be \"auto\" or an integer, 1..1024, "
+       "got 1000000"},
+      {"threads: many",
+       "65 [config] job.yaml:3:10: threads: must be \"auto\" or an integer, 1..1024, got \"many\""},
+      {"seed: 18446744073709551616",
+       "65 [config] job.yaml:3:7: seed: out of range: must be an integer, 0..18446744073709551615, "
+       "got \"18446744073709551616\""},
+      {"seed: -1",
+       "65 [config] job.yaml:3:7: seed: out of range: must be an integer, 0..18446744073709551615, "
+       "got -1"},
+      {"optimizer: {lr: 0}",
+       "65 [config] job.yaml:3:17: optimizer.lr: out of range: must be above 0, at most 1000000, "
+       "got 0"},
+      {"optimizer: {lr: -1}",
+       "65 [config] job.yaml:3:17: optimizer.lr: out of range: must be above 0, at most 1000000, "
+       "got -1"},
+      {"optimizer: {lr: nan}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a finite number, got \"nan\""},
+      {"optimizer: {lr: .nan}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a finite number, got \".nan\""},
+      {"optimizer: {lr: inf}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a finite number, got \"inf\""},
+      {"optimizer: {lr: .inf}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a finite number, got \".inf\""},
+      {"optimizer: {lr: 1e400}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a finite number, got \"1e400\""},
+      {"optimizer: {lr: 0.1x}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a number, got \"0.1x\""},
+      {"optimizer: {lr: '0.1'}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a number, got \"0.1\" in quotes; write it "
+       "without them"},
+      {"optimizer: {lr: ''}",
+       "65 [config] job.yaml:3:17: optimizer.lr: must be a number, got \"\" in quotes; write it "
+       "without them"},
+      {"optimizer: {momentum: 1}",
+       "65 [config] job.yaml:3:23: optimizer.momentum: out of range: must be at least 0, below 1, "
+       "got 1"},
+      {"optimizer: {name: sdg}",
+       "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, got "
+       "\"sdg\"; did you mean sgd?"},
+      {"optimizer: {name: rmsprop}",
+       "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, got "
+       "\"rmsprop\""},
+      {"optimizer: {name: lars}",
+       "65 [config] job.yaml:3:19: optimizer.name: \"lars\" is not in this version; one of sgd, "
+       "nesterov, adam"},
+      {"optimizer: adam", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got \"adam\""},
+      {"optimizer:", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got nothing"},
+      {"precision: fp16",
+       "65 [config] job.yaml:3:12: precision: \"fp16\" is not in this version; one of fp32, bf16"},
+      {"precision: [bf16]",
+       "65 [config] job.yaml:3:12: precision: must be one of fp32, bf16, got a list"},
+      {"device: cuda",
+       "65 [config] job.yaml:3:9: device: \"cuda\" is not in this version; one of auto, cpu"},
+      {"communication: {backend: nccl}",
+       "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; one of "
+       "auto, mpi"},
+      {"checkpoint: {resume: yes}",
+       "65 [config] job.yaml:3:22: checkpoint.resume: must be true or false, got \"yes\""},
+      {"checkpoint: {keep: 0}",
+       "65 [config] job.yaml:3:20: checkpoint.keep: out of range: must be an integer, 2..10000, "
+       "got 0"},
+      {"checkpoint: {path: \"a\\nb\"}",
+       "65 [config] job.yaml:3:20: checkpoint.path: holds a control character: \"a\\nb\""},
+      {"checkpoint: {path: ''}", "65 [config] job.yaml:3:20: checkpoint.path: must not be empty"},
+      {"checkpoint: {path: [a]}",
+       "65 [config] job.yaml:3:20: checkpoint.path: must be text, got a list"},
+      {"checkpoint: {path: " + std::string(5000, 'x') + "}",
+       "65 [config] job.yaml:3:20: checkpoint.path: longer than 4096 bytes"},
+      {"lrSchedule: {name: multistep, milestones: 3}",
+       "65 [config] job.yaml:3:43: lrSchedule.milestones: must be a list of numbers, each above 0, "
+       "at most 1000000, got \"3\""},
+      {"lrSchedule: {name: multistep, milestones: [3, x]}",
+       "65 [config] job.yaml:3:47: lrSchedule.milestones[1]: must be a number, got \"x\""},
+  };
+  for (const BadCase& bad : cases) {
+    EXPECT_EQ(error_of(std::string(kHead) + bad.input), bad.message) << bad.input;
+  }
+}
+
+TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
+  const std::vector<BadCase> cases{
+      {"batchsize: 1",
+       "65 [config] job.yaml:3:1: batchsize: unknown key; did you mean \"batchSize\"?"},
+      {"batch_size: 1",
+       "65 [config] job.yaml:3:1: batch_size: unknown key; did you mean \"batchSize\"?"},
+      {"optimiser: {lr: 1}",
+       "65 [config] job.yaml:3:1: optimiser: unknown key; did you mean \"optimizer\"?"},
+      {"optimizer: {momentun: 1}",
+       "65 [config] job.yaml:3:13: optimizer.momentun: unknown key; did you mean "
+       "\"optimizer.momentum\"?"},
+      {"optimizer: {eps: 1}",
+       "65 [config] job.yaml:3:13: optimizer.eps: unknown key; known here: name, form, lr, "
+       "momentum, beta1, beta2, epsilon, weightDecay, decay"},
+      {"lr: 0.1", "65 [config] job.yaml:3:1: lr: unknown key; did you mean \"optimizer.lr\"?"},
+      {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
+      {"<<: {epochs: 3}",
+       "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
+       "communication, evaluate, nonFinite, report, checkpoint, model, epochs, steps, batchSize, "
+       "batchSemantics, gradientReduction, accumulate, precision, convolution, seed, reproducible, "
+       "virtualShards, stepDeadlineSeconds, device, threads"},
+      {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
+      {"parameterServer: {mode: async}",
+       "65 [config] job.yaml:3:1: parameterServer: not in this version"},
+      {"report: {tensorboard: true}",
+       "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},
+      {"report: {timeline: true}",
+       "65 [config] job.yaml:3:10: report.timeline: not in this version"},
+      {"communication: {compression: 2bit}",
+       "65 [config] job.yaml:3:17: communication.compression: not in this version"},
+  };
+  for (const BadCase& bad : cases) {
+    EXPECT_EQ(error_of(std::string(kHead) + bad.input), bad.message) << bad.input;
+  }
+}
+
+TEST(ConfigReader, checks_rules_across_keys) {
+  const std::string synthetic = "model: mlp\ndata: {format: synthetic";
+  const std::string mnist = "model: mlp\ndata: {format: mnist";
+  const std::string any = std::string(kHead) + "reproducible: anyWorldSize\n";
+  const std::vector<BadCase> cases{
+      {any, "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs batchSemantics: global"},
+      {any + "batchSemantics: global\nvirtualShards: 6",
+       "65 [config] job.yaml:5:1: virtualShards: must be a power of two, 1..64, got 6"},
+      {any + "batchSemantics: global\nvirtualShards: 128",
+       "65 [config] job.yaml:5:16: virtualShards: out of range: must be an integer, 1..64, got "
+       "128"},
+      {any + "batchSemantics: global\nbatchSize: 4",
+       "65 [config] job.yaml:5:1: batchSize: 4 must be at least virtualShards, 8"},
+      {"model: mlp\ndata: {format: mnist, split: contiguous}\nreproducible: "
+       "anyWorldSize\nbatchSemantics: global",
+       "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs data.split: shuffle"},
+      {std::string(kHead) + "virtualShards: 4",
+       "65 [config] job.yaml:3:1: virtualShards: only with reproducible anyWorldSize; here it is "
+       "sameWorldSize"},
+      {std::string(kHead) + "optimizer: {name: adam, momentum: 0.9}",
+       "65 [config] job.yaml:3:25: optimizer.momentum: only with optimizer.name one of sgd, "
+       "nesterov; here it is adam"},
+      {std::string(kHead) + "optimizer: {beta1: 0.9}",
+       "65 [config] job.yaml:3:13: optimizer.beta1: only with optimizer.name adam; here it is sgd"},
+      {std::string(kHead) + "optimizer: {name: nesterov, momentum: 0}",
+       "65 [config] job.yaml:3:29: optimizer.momentum: must be above 0 with nesterov"},
+      {std::string(kHead) + "lrSchedule: {name: multistep}",
+       "65 [config] job.yaml:1:1: lrSchedule.milestones: required with multistep: [30, 60]"},
+      {std::string(kHead) + "lrSchedule: {name: multistep, milestones: [3, 3]}",
+       "65 [config] job.yaml:3:31: lrSchedule.milestones: must rise"},
+      {std::string(kHead) + "lrSchedule: {name: cosine, minLr: 0.1}",
+       "65 [config] job.yaml:3:28: lrSchedule.minLr: 0.1 must be at most optimizer.lr, 0.01"},
+      {std::string(kHead) + "lrSchedule: {name: onecycle, maxMomentum: 0.9}",
+       "65 [config] job.yaml:3:30: lrSchedule.maxMomentum: only with lrSchedule.cycleMomentum "
+       "true; here it is false"},
+      {std::string(kHead) + "lrSchedule: {name: onecycle, cycleMomentum: true, maxMomentum: 0.8}",
+       "65 [config] job.yaml:1:1: lrSchedule.baseMomentum: 0.85 must be at most maxMomentum, 0.8"},
+      {std::string(kHead) + "lrSchedule: {scaling: linear}\nbatchSemantics: global",
+       "65 [config] job.yaml:3:14: lrSchedule.scaling: must be none with batchSemantics global: "
+       "the batch doesn't grow with the ranks"},
+      {synthetic + ", shape: [1, 28]}",
+       "65 [config] job.yaml:2:27: data.shape: must be three numbers, [C, H, W], got 2"},
+      {synthetic + ", shape: [1, 28, 0]}",
+       "65 [config] job.yaml:2:42: data.shape[2]: out of range: must be 1..4096, got 0"},
+      {synthetic + ", shape: [1, 28, 2.5]}",
+       "65 [config] job.yaml:2:42: data.shape[2]: must be an integer, got 2.5"},
+      {synthetic + ", path: /data}",
+       "65 [config] job.yaml:2:27: data.path: only with data.format one of mnist, cifar10; here it "
+       "is synthetic"},
+      {synthetic + ", shape: [1, 8, 12], augment: [{pad-crop: {pad: 8}}]}",
+       "65 [config] job.yaml:2:46: data.augment: pad 8 must be below the image's side, 8"},
+      {mnist + ", classes: 10}",
+       "65 [config] job.yaml:2:23: data.classes: only with data.format synthetic; here it is "
+       "mnist"},
+      {mnist + ", augment: [{pad-crop: {pad: 28}}]}",
+       "65 [config] job.yaml:2:23: data.augment: pad 28 must be below the image's side, 28"},
+      {mnist + ", augment: [{normalise: {mean: [0, 0, 0], std: [1, 1, 1]}}]}",
+       "65 [config] job.yaml:2:23: data.augment: normalise needs as many mean and std as channels "
+       "(1), got 3 and 3"},
+      {mnist + ", augment: [{normalise: {mean: [0], std: [1]}}, flip]}",
+       "65 [config] job.yaml:2:23: data.augment: normalise must come last, and once"},
+      {"data: {format: mnist}",
+       "65 [config] job.yaml:1:1: model: required: one of singa-cnn, keras-cnn, mlp, lenet, "
+       "d2l-resnet18, cifar-resnet8, cifar-resnet20, cifar-resnet32, cifar-resnet44, "
+       "cifar-resnet50, cifar-resnet56, cifar-resnet110, cifar-resnet164, resnet18, resnet34, "
+       "resnet50"},
+      {"model: mlp",
+       "65 [config] job.yaml:1:1: data.format: required: one of mnist, cifar10, synthetic"},
+      {"[a, b]", "65 [config] job.yaml:1:1: must be a mapping, got a list"},
+      {"text", "65 [config] job.yaml:1:1: must be a mapping, got \"text\""},
+  };
+  for (const BadCase& bad : cases) EXPECT_EQ(error_of(bad.input), bad.message) << bad.input;
+}
+
+TEST(ConfigReader, accepts_what_the_rules_allow) {
+  const std::string head(kHead);
+  for (const std::string yaml :
+       {"reproducible: anyWorldSize\nbatchSemantics: global\nvirtualShards: 64\nbatchSize: 64",
+        "lrSchedule: {name: onecycle, cycleMomentum: true, baseMomentum: 0.85, maxMomentum: 0.95}",
+        "lrSchedule: {name: poly, power: 2, minLr: 0.001}", "lrSchedule: {scaling: linear}",
+        "optimizer: {name: adam, beta1: 0, epsilon: 1e-8}", "steps: 0", "--- # only a comment\n"}) {
+    const bool marker = yaml.starts_with("---");
+    EXPECT_EQ(error_of(marker ? yaml + head : head + yaml), "no error") << yaml;
+  }
+}
+
+TEST(ConfigReader, says_what_is_wrong_with_an_augmentation) {
+  const std::vector<BadCase> cases{
+      {"flip", "4:12: data.augment: must be a list of pad-crop, flip, normalise, got \"flip\""},
+      {"[flop]",
+       "4:13: data.augment[0].flop: unknown augmentation; one of pad-crop, flip, normalise"},
+      {"[flip, {flip: {p: 1}}]", "4:26: data.augment[1].flip: takes no options"},
+      {"[{pad-crop: {pads: 4}}]",
+       "4:25: data.augment[0].pad-crop: unknown option \"pads\"; one of pad, mode, offsets"},
+      {"[{pad-crop: {pad: 0}}]",
+       "4:30: data.augment[0].pad-crop.pad: must be an integer, 1..4096, got \"0\""},
+      {"[{pad-crop: {pad: 1.5}}]",
+       "4:30: data.augment[0].pad-crop.pad: must be an integer, 1..4096, got \"1.5\""},
+      {"[{pad-crop: {mode: mirror}}]",
+       "4:31: data.augment[0].pad-crop.mode: must be one of zero, symmetric, got \"mirror\""},
+      {"[{pad-crop: {offsets: 3}}]",
+       "4:34: data.augment[0].pad-crop.offsets: must be one of inclusive, singa, got \"3\""},
+      {"[{pad-crop: 4}]", "4:24: data.augment[0].pad-crop: must be a mapping, got \"4\""},
+      {"[{pad-crop: {}, flip: {}}]",
+       "4:13: data.augment[0]: must be one of pad-crop, flip, normalise, or one of them with its "
+       "options"},
+      {"[[flip]]",
+       "4:13: data.augment[0]: must be one of pad-crop, flip, normalise, or one of them with its "
+       "options"},
+      {"[normalise]",
+       "4:13: data.augment[0].normalise.mean: must be a list of numbers, one a channel (and 1 "
+       "more)"},
+      {"[{normalise: {mean: [x], std: [1]}}]",
+       "4:33: data.augment[0].normalise.mean: must be a number, got \"x\""},
+      {"[{normalise: {mean: [0], std: [0]}}]",
+       "4:43: data.augment[0].normalise.std: must be above 0, got 0"},
+      {"[flip, flip, flip, flip, flip, flip, flip, flip, flip, flip, flip, flip, flip, flip, flip, "
+       "flip, flip]",
+       "4:12: data.augment: longer than 16 entries"},
+  };
+  for (const BadCase& bad : cases) {
+    EXPECT_EQ(error_of("model: mlp\ndata:\n  format: mnist\n  augment: " + bad.input),
+              "65 [config] job.yaml:" + bad.message)
+        << bad.input;
+  }
+}
+
+TEST(ConfigReader, lists_every_error_of_a_job_with_its_line) {
+  const YAML::Node job = load_yaml(R"(spec:
+  training:
+    model: singa-cn
+    data: {format: mnist, sise: 3}
+    batchSize: 0
+    checkpoint: {keep: 3}
+)",
+                                   "job.yaml");
+  std::vector<ConfigError> errors;
+  read_training(job["spec"]["training"],
+                {.file = "job.yaml", .prefix = "spec.training.", .in_job = true}, errors);
+  std::vector<std::string> texts;
+  for (const ConfigError& error : errors) texts.push_back(to_text(error, "job.yaml"));
+  ASSERT_EQ(texts.size(), 4U);
+  EXPECT_TRUE(texts[0].starts_with("job.yaml:3:12: spec.training.model: must be one of"));
+  EXPECT_TRUE(texts[0].ends_with("got \"singa-cn\"; did you mean singa-cnn?"));
+  EXPECT_EQ(texts[1],
+            "job.yaml:4:27: spec.training.data.sise: unknown key; did you mean \"data.size\"?");
+  EXPECT_EQ(texts[2],
+            "job.yaml:5:16: spec.training.batchSize: out of range: must be an integer, 1..1048576, "
+            "got 0");
+  EXPECT_EQ(texts[3], "job.yaml:6:5: spec.training.checkpoint: belongs to spec.checkpoint");
+}
+
+TEST(ConfigReader, reads_the_checkpoint_section_of_a_job) {
+  const YAML::Node node = load_yaml("{everySteps: 5, keep: 4}", "job.yaml");
+  const ConfigSource source{.file = "job.yaml", .prefix = "spec.", .in_job = true};
+  TrainerConfig config;
+  std::vector<ConfigError> errors;
+  read_checkpoint(node, source, config, errors);
+  EXPECT_TRUE(errors.empty());
+  EXPECT_EQ(config.checkpoint.every_steps, 5);
+  EXPECT_EQ(config.checkpoint.keep, 4);
+  EXPECT_EQ(config.checkpoint.every_seconds, 60);
+
+  read_checkpoint(load_yaml("{kep: 5}", "job.yaml"), source, config, errors);
+  read_checkpoint(load_yaml("5", "job.yaml"), source, config, errors);
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_EQ(to_text(errors[0], "job.yaml"),
+            "job.yaml:1:2: spec.checkpoint.kep: unknown key; did you mean \"checkpoint.keep\"?");
+  EXPECT_EQ(to_text(errors[1], "job.yaml"),
+            "job.yaml:1:1: spec.checkpoint: must be a mapping, got \"5\"");
+}
+
+TEST(ConfigReader, reads_a_file_or_says_why_not) {
+  const test::TemporaryDirectory directory;
+  const auto file = directory.path() / "config.yaml";
+  std::ofstream(file) << kHead;
+  EXPECT_EQ(read_config_file(file, {}).config.model, "singa-cnn");
+
+  const auto message = [](const std::filesystem::path& path) -> std::string {
+    try {
+      read_config_file(path, {});
+      return "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadInput);
+      return error.what();
+    }
+  };
+  const std::string missing = (directory.path() / "none").string();
+  EXPECT_EQ(message(missing), "[config] " + missing + ": not found");
+  EXPECT_EQ(message(directory.path()), "[config] " + directory.path().string() + ": is not a file");
+  const auto big = directory.path() / "big";
+  std::ofstream(big) << std::string(kMaxYamlBytes + 1, ' ');
+  EXPECT_EQ(message(big), "[config] " + big.string() + ": above the limit of 1 MiB");
+}
+
+}  // namespace coxswain::contract
