@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMaxBarWidth = 30;
 constexpr int kMinBarWidth = 8;
+constexpr int kRoomyWidth = 100;  // from here on words and spaces are not saved
 constexpr double kNoticeableWait =
     0.1;  // share of an epoch spent waiting for data that is worth a word
 
@@ -82,18 +83,24 @@ std::string render_banner(const train::RunInfo& info) {
 }
 
 std::string render_bar(const train::StepReport& report, const train::RunInfo& info, int width) {
-  const auto total = static_cast<double>(std::max<std::int64_t>(info.total_steps, 1));
-  std::string text = epoch_of(report.epoch, info) + ' ';
-  const std::string rest = fmt::format(
-      "{}  loss {:.4f}  {}  {} images/s  {} left", step_of(report.step, info), report.loss,
-      percent(report.accuracy), rate(report.samples_per_second), duration(report.seconds_left));
-  // The last column stays free: some terminals wrap when it is written.
-  const int room = width - 1 - static_cast<int>(text.size() + rest.size());
-  if (room >= kMinBarWidth && info.total_steps > 0) {
-    text += bar(static_cast<double>(report.step) / total, std::min(room, kMaxBarWidth));
+  const bool roomy = width >= kRoomyWidth;
+  std::string head = epoch_of(report.epoch, info) + ' ';
+  std::string tail = info.total_steps > 0
+                         ? fmt::format("{}/{}", grouped(report.step), grouped(info.total_steps))
+                         : step_of(report.step, info);
+  for (const std::string& part :
+       {fmt::format("loss {:.4f}", report.loss),
+        (roomy ? "accuracy " : "") + percent(report.accuracy),
+        rate(report.samples_per_second) + " images/s", duration(report.seconds_left) + " left"}) {
+    tail += (roomy ? "  " : " ") + part;
   }
-  text += rest;
-  return text.substr(0, static_cast<std::size_t>(std::max(width - 1, 0)));
+  // The last column stays free: some terminals wrap when it is written.
+  const int room = width - 1 - static_cast<int>(head.size() + tail.size());
+  if (room >= kMinBarWidth && info.total_steps > 0) {
+    const double share = static_cast<double>(report.step) / static_cast<double>(info.total_steps);
+    head += bar(share, std::min(room, kMaxBarWidth));
+  }
+  return (head + tail).substr(0, static_cast<std::size_t>(std::max(width - 1, 0)));
 }
 
 std::string render_step_line(const train::StepReport& report, const train::RunInfo& info) {

@@ -1,0 +1,153 @@
+#include "trainer/report/progress_bar.h"
+
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+
+#include <limits>
+
+#include "tests/support/test_flags.h"
+#include "tests/trainer/report/pipe.h"
+#include "tests/trainer/report/samples.h"
+
+namespace coxswain::report {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A clock that stands still until it is told.
+struct Clock {
+  std::chrono::steady_clock::time_point time;
+  ProgressBarOptions options() {
+    ProgressBarOptions options;
+    options.now = [this] { return time; };
+    return options;
+  }
+};
+
+void tell_a_run(train::Observer& observer, Clock& clock) {
+  observer.started(sample_run());
+  for (int i = 0; i < 30; ++i) {
+    clock.time += 500ms;
+    observer.stepped(sample_step(1600 + i));
+  }
+  observer.saved(sample_checkpoint());
+  train::CheckpointReport failed = sample_checkpoint();
+  failed.error = "no space left on device";
+  observer.saved(failed);
+  observer.warned("rank 1 is late");
+  observer.finished_epoch(sample_epoch());
+  clock.time += 5s;
+  observer.stepped(sample_step(2000));
+  observer.finished(sample_summary());
+}
+
+}  // namespace
+
+TEST(Render, bar_fits_every_width) {
+  std::string text;
+  for (const int width : {20, 60, 80, 90, 100, 120, 200}) {
+    const std::string line = render_bar(sample_step(), sample_run(), width);
+    EXPECT_LT(line.size(), static_cast<std::size_t>(width));
+    text += line + "\n";
+  }
+  test::expect_golden("report/bar_widths.txt", text);
+  EXPECT_EQ(render_bar(sample_step(), sample_run(), 0), "");
+}
+
+TEST(Render, bar_fills_with_the_steps) {
+  std::string text;
+  for (const std::int64_t step : {0, 1, 400, 2345, 4689, 4690, 5000}) {
+    text += render_bar(sample_step(step), sample_run(), 120) + "\n";
+  }
+  test::expect_golden("report/bar_steps.txt", text);
+}
+
+TEST(Render, lines_of_a_run) {
+  train::RunInfo resumed = sample_run();
+  resumed.world_size = 1;
+  resumed.threads = 4;
+  resumed.notes = {"resumed step-00000400.g1: continues bit for bit"};
+  train::EpochReport slow = sample_epoch();
+  slow.evaluated = false;
+  slow.input_bound = 0.234;
+  train::StepReport odd = sample_step();
+  odd.loss = std::numeric_limits<double>::quiet_NaN();
+  odd.samples_per_second = 13.77;
+  odd.seconds_left = 3 * 3600 + 125;
+  train::RunInfo endless;
+  endless.model = "mlp";
+  train::Summary failed;
+  failed.result = "Failed";
+  const std::string text = render_banner(sample_run()) + "\n" + render_banner(resumed) + "\n" +
+                           render_step_line(sample_step(), sample_run()) + "\n" +
+                           render_step_line(odd, sample_run()) + "\n" +
+                           render_step_line(sample_step(), endless) + "\n" +
+                           render_bar(sample_step(), endless, 120) + "\n" +
+                           render_epoch_line(sample_epoch(), sample_run()) + "\n" +
+                           render_epoch_line(slow, sample_run()) + "\n\n" +
+                           render_summary(sample_summary(), sample_run(), 0.964) + "\n" +
+                           render_summary(sample_summary(), sample_run(), std::nullopt) + "\n" +
+                           render_summary(failed, resumed, 1.0);
+  test::expect_golden("report/lines.txt", text);
+}
+
+TEST(ProgressBar, prints_a_line_every_few_seconds_to_a_file) {
+  const Pipe pipe;
+  TextSink sink(pipe.writer());
+  Clock clock;
+  ProgressBarOptions options = clock.options();
+  options.one_rank_samples_per_second = 8000;
+  ProgressBar bar(sink, options);
+  tell_a_run(bar, clock);
+  test::expect_golden("report/progress_plain.txt", pipe.read_so_far());
+}
+
+TEST(ProgressBar, redraws_one_line_on_a_terminal) {
+  const int controller = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(controller, 0);
+  ASSERT_EQ(grantpt(controller), 0);
+  ASSERT_EQ(unlockpt(controller), 0);
+  const int terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  const winsize size{.ws_row = 25, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(ioctl(terminal, TIOCSWINSZ, &size), 0);
+
+  TextSink sink(terminal);
+  EXPECT_TRUE(sink.is_terminal());
+  EXPECT_EQ(sink.width(), 100);
+  Clock clock;
+  ProgressBar bar(sink, clock.options());
+  bar.started(sample_run());
+  clock.time += 1s;
+  bar.stepped(sample_step(1000));
+  clock.time += 10ms;
+  bar.stepped(sample_step(1001));  // too soon to draw again
+  clock.time += 100ms;
+  bar.stepped(sample_step(1002));
+  bar.finished_epoch(sample_epoch());
+  clock.time += 1s;
+  bar.stepped(sample_step(1003));
+  bar.finished(sample_summary());
+
+  std::string text(65536, '\0');
+  const ssize_t length = read(controller, text.data(), text.size());
+  ASSERT_GT(length, 0);
+  text.resize(static_cast<std::size_t>(length));
+  const std::string erase = "\r\x1b[K";
+  const auto drawn = [&](std::int64_t step) {
+    return erase + render_bar(sample_step(step), sample_run(), 100);
+  };
+  std::string expected = render_banner(sample_run()) + drawn(1000) + drawn(1002) + erase +
+                         render_epoch_line(sample_epoch(), sample_run()) + "\n" + drawn(1003) +
+                         erase + render_summary(sample_summary(), sample_run(), std::nullopt);
+  // The terminal makes \r\n of \n.
+  for (std::size_t at = 0; (at = expected.find('\n', at)) != std::string::npos; at += 2) {
+    expected.insert(at, "\r");
+  }
+  EXPECT_EQ(text, expected);
+  close(terminal);
+  close(controller);
+}
+
+}  // namespace coxswain::report

@@ -1,0 +1,119 @@
+#include "trainer/report/progress_endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/support/test_flags.h"
+#include "tests/trainer/report/samples.h"
+#include "trainer/report/observers.h"
+
+namespace coxswain::report {
+
+namespace {
+
+ProgressEndpointOptions local_options() {
+  ProgressEndpointOptions options;
+  options.address = "127.0.0.1";
+  options.port = 0;
+  options.now = [] { return std::chrono::system_clock::from_time_t(1714564800); };
+  options.one_rank_samples_per_second = 7617.2;
+  return options;
+}
+
+std::string get(const ProgressEndpoint& endpoint, const std::string& path) {
+  return contract::http_get("127.0.0.1", endpoint.port(), path, std::chrono::seconds(5), 65536)
+      .value_or("nothing");
+}
+
+}  // namespace
+
+TEST(ProgressEndpoint, has_nothing_to_say_before_the_start) {
+  const ProgressEndpoint endpoint(local_options());
+  EXPECT_EQ(get(endpoint, "/healthz"), "ok\n");
+  EXPECT_EQ(get(endpoint, "/progress"), "{}");
+  EXPECT_EQ(get(endpoint, "/metrics"), "");
+  EXPECT_EQ(get(endpoint, "/other"), "nothing");
+}
+
+TEST(ProgressEndpoint, serves_the_latest_progress) {
+  ProgressEndpoint endpoint(local_options());
+  train::RunInfo info = sample_run();
+  info.first_step = 400;
+  endpoint.started(info);
+  EXPECT_EQ(endpoint.latest().progress->step, 400);
+  endpoint.stepped(sample_step());
+  endpoint.saved(sample_checkpoint());
+  EXPECT_EQ(get(endpoint, "/progress"),
+            R"({"progress":{"epoch":4,"epochs":10,"step":1606,"steps":4690,"loss":0.03123,)"
+            R"("accuracy":0.99117,"samplesPerSecond":15234.4,"secondsLeft":32.2,"worldSize":2,)"
+            R"("scalingEfficiency":1.0,"time":"2024-05-01T12:00:00Z"},"checkpoint":)"
+            R"({"step":1600,"time":"2024-05-01T12:00:00Z","path":"step-00001600.g1",)"
+            R"("bytes":3448640}})");
+  EXPECT_EQ(contract::parse_progress(get(endpoint, "/progress")), endpoint.latest());
+  test::expect_golden("report/metrics.txt", get(endpoint, "/metrics"));
+}
+
+TEST(ProgressEndpoint, keeps_the_accuracy_of_the_test_images_once_known) {
+  ProgressEndpoint endpoint(local_options());
+  endpoint.started(sample_run());
+  train::EpochReport not_evaluated = sample_epoch();
+  not_evaluated.evaluated = false;
+  endpoint.finished_epoch(not_evaluated);
+  endpoint.stepped(sample_step());
+  EXPECT_EQ(endpoint.latest().progress->accuracy, 0.99117);
+  endpoint.finished_epoch(sample_epoch());
+  endpoint.stepped(sample_step());
+  EXPECT_EQ(endpoint.latest().progress->accuracy, 0.9921);
+  endpoint.finished(sample_summary());
+  EXPECT_EQ(endpoint.latest().progress->accuracy, 0.9934);
+  EXPECT_EQ(endpoint.latest().progress->loss, 0.0216);
+  EXPECT_EQ(endpoint.latest().progress->step, 4690);
+  EXPECT_EQ(endpoint.latest().progress->seconds_left, 0);
+}
+
+TEST(ProgressEndpoint, keeps_the_last_good_checkpoint) {
+  ProgressEndpoint endpoint(local_options());
+  endpoint.saved(sample_checkpoint());
+  train::CheckpointReport failed = sample_checkpoint();
+  failed.step = 1700;
+  failed.error = "no space left on device";
+  endpoint.saved(failed);
+  EXPECT_EQ(endpoint.latest().checkpoint->step, 1600);
+}
+
+TEST(ProgressEndpoint, leaves_metrics_out_that_are_not_finite) {
+  contract::ProgressDocument document;
+  document.progress.emplace();
+  document.progress->loss = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = to_metrics(document);
+  EXPECT_EQ(text.find("training_loss"), std::string::npos);
+  EXPECT_NE(text.find("coxswain_training_world_size 1\n"), std::string::npos);
+}
+
+TEST(Observers, tell_each_in_order) {
+  struct Recorder : train::Observer {
+    Recorder(std::string& log, char name) : log_(log), name_(name) {}
+    void started(const train::RunInfo&) override { log_ += {name_, '1', ' '}; }
+    void stepped(const train::StepReport&) override { log_ += {name_, '2', ' '}; }
+    void finished_epoch(const train::EpochReport&) override { log_ += {name_, '3', ' '}; }
+    void saved(const train::CheckpointReport&) override { log_ += {name_, '4', ' '}; }
+    void warned(const std::string&) override { log_ += {name_, '5', ' '}; }
+    void finished(const train::Summary&) override { log_ += {name_, '6', ' '}; }
+    std::string& log_;
+    char name_;
+  };
+  std::string log;
+  Recorder a(log, 'a');
+  Recorder b(log, 'b');
+  Observers both({a, b});
+  both.started(sample_run());
+  both.stepped(sample_step());
+  both.finished_epoch(sample_epoch());
+  both.saved(sample_checkpoint());
+  both.warned("x");
+  both.finished(sample_summary());
+  EXPECT_EQ(log, "a1 b1 a2 b2 a3 b3 a4 b4 a5 b5 a6 b6 ");
+}
+
+}  // namespace coxswain::report
