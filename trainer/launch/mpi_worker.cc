@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "trainer/launch/error_filter.h"
 #include "trainer/launch/mpirun.h"
 #include "trainer/launch/rank_report.h"
+#include "trainer/launch/shared_memory_directory.h"
 
 namespace coxswain::launch {
 
@@ -25,9 +27,9 @@ using contract::WorkerEnv;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kLookEvery{20};           // for ranks that announce themselves
-constexpr milliseconds kRankPatience{5'000};     // a rank ends itself 2 s after its launcher's end
-constexpr milliseconds kMpirunPatience{30'000};  // after the end of all ranks
+constexpr milliseconds kLookEvery{20};        // for ranks that announce themselves
+constexpr milliseconds kRankPatience{5'000};  // a rank ends itself 2 s after its launcher's end
+constexpr milliseconds kMpirunPatience{500};  // after the end of all ranks
 
 struct Pipe {
   FileDescriptor out;
@@ -50,12 +52,20 @@ void write_to_stderr(std::string_view text) {
   }
 }
 
+std::vector<std::filesystem::path> worker_directories(WorkerEnv env) {
+  std::vector<std::filesystem::path> directories;
+  for (env.index = 0; env.index < env.world_size / env.slots; ++env.index) {
+    directories.push_back(contract::worker_directory(env));
+  }
+  return directories;
+}
+
 // mpirun, its error output and the ranks below it, until nothing of them runs any more.
 class MpiRun {
  public:
   MpiRun(const WorkerEnv& env, const WorkerOptions& options)
-      : env_(env),
-        own_({contract::worker_directory(env)}, env.slots),
+      : own_({contract::worker_directory(env)}, env.slots),
+        all_(worker_directories(env), env.world_size),
         errors_(make_pipe()),
         mpirun_(start(env, options, errors_.in.get())) {
     errors_.in.close();
@@ -64,16 +74,22 @@ class MpiRun {
   void wait() {
     std::optional<Clock::time_point> mpirun_deadline;
     while (!mpirun_.end()) {
-      own_.look();
       wait_for_news(mpirun_deadline);
       pass_on_errors();
+      own_.look();
+      all_.look();
       while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
-      if (asked_) own_.ask_to_save();
-      if (!own_.complete() || !own_.all_ended()) continue;
+      const bool failed = one_failed();
+      if (asked_) own_.signal_once(SIGUSR1);
+      // mpirun lets the others wait for 10 s, which is right while they save.
+      if (failed && !asked_) all_.signal_once(SIGTERM);
+      if (!all_.all_ended() || !(all_.complete() || failed)) continue;
+      // It now leaves by itself, or sits out its own grace period for nobody.
       if (!mpirun_deadline) mpirun_deadline = Clock::now() + kMpirunPatience;
-      if (Clock::now() >= *mpirun_deadline) mpirun_.signal_group(SIGKILL);
+      if (Clock::now() >= *mpirun_deadline) kill_mpirun();
     }
-    end_ranks();
+    all_.wait_or_kill(kRankPatience);
+    own_.look();
     pass_on_errors();
     write_to_stderr(filter_.finish());
   }
@@ -82,7 +98,7 @@ class MpiRun {
     contract::TerminationMessage result = combine(reports_of(own_));
     const contract::ProcessEnd mpirun_end = mpirun_.end().value_or(contract::ProcessEnd{});
     const bool cause_known = result.exit_code != 0 && result.reason != "PeerLost";
-    if (mpirun_end.code == 0 || cause_known) return result;
+    if (mpirun_end.code == 0 || mpirun_killed_ || cause_known) return result;
     if (mpirun_end.signal != 0) {
       return mpirun_failed(result, mpirun_end.code, "Signal",
                            fmt::format("mpirun was killed by signal {}", mpirun_end.signal));
@@ -94,9 +110,13 @@ class MpiRun {
   }
 
  private:
-  static contract::ChildProcess start(const WorkerEnv& env, const WorkerOptions& options,
-                                      int stderr_fd) {
-    const MpirunCall call = local_mpirun(env, options.trainer, options.command, geteuid() == 0,
+  contract::ChildProcess start(const WorkerEnv& env, const WorkerOptions& options,
+                               int stderr_fd) const {
+    const MpirunCall call = local_mpirun({.env = env,
+                                          .trainer = options.trainer,
+                                          .command = options.command,
+                                          .shared_memory = shared_memory_.path(),
+                                          .as_root = geteuid() == 0},
                                          contract::lookup_environment);
     return contract::ChildProcess({.command = call.command,
                                    .environment = call.environment,
@@ -106,10 +126,10 @@ class MpiRun {
   }
 
   void wait_for_news(std::optional<Clock::time_point> deadline) {
-    std::vector<int> descriptors = own_.descriptors();
+    std::vector<int> descriptors = all_.descriptors();
     descriptors.insert(descriptors.end(),
                        {signals_.descriptor(), mpirun_.descriptor(), errors_.out.get()});
-    milliseconds timeout = own_.complete() ? milliseconds(60'000) : kLookEvery;
+    milliseconds timeout = all_.complete() ? milliseconds(60'000) : kLookEvery;
     if (deadline) timeout = std::chrono::ceil<milliseconds>(*deadline - Clock::now());
     contract::wait_readable(descriptors, timeout);
   }
@@ -125,15 +145,12 @@ class MpiRun {
     }
   }
 
-  // Those of every worker: they are all on this machine.
-  void end_ranks() {
-    own_.wait_or_kill(kRankPatience);
-    std::vector<std::filesystem::path> others;
-    WorkerEnv other = env_;
-    for (other.index = 1; other.index < env_.world_size / env_.slots; ++other.index) {
-      others.push_back(contract::worker_directory(other));
-    }
-    contract::AnnouncedRanks(others, env_.world_size - env_.slots).wait_or_kill(kRankPatience);
+  // Of those that have ended.
+  bool one_failed() const { return std::ranges::any_of(reports_of(all_), failed); }
+
+  void kill_mpirun() {
+    mpirun_killed_ = true;
+    mpirun_.signal_group(SIGKILL);
   }
 
   static contract::TerminationMessage mpirun_failed(contract::TerminationMessage seen, int code,
@@ -147,13 +164,15 @@ class MpiRun {
     return seen;
   }
 
-  const WorkerEnv& env_;
   contract::SignalQueue signals_{SIGTERM, SIGINT};
+  SharedMemoryDirectory shared_memory_;
   contract::AnnouncedRanks own_;
+  contract::AnnouncedRanks all_;
   Pipe errors_;
   contract::ChildProcess mpirun_;
   ErrorFilter filter_;
   bool asked_ = false;
+  bool mpirun_killed_ = false;  // by us
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ void allow_root(std::map<std::string, std::string>& environment) {
 
 std::map<std::string, std::string> local_environment() {
   return {
-      // From SIGTERM to KILL when it aborts. `rank` needs 2 s.
+      // When a rank fails, mpirun waits so long before SIGTERM and again before KILL: time to save.
       {"OMPI_MCA_odls_base_sigkill_timeout", "10"},
       {"PRTE_MCA_odls_base_sigkill_timeout", "10"},
       // Ranks may share cores: a waiting one gives its core away.
@@ -46,9 +46,8 @@ std::map<std::string, std::string> local_environment() {
 
 }  // namespace
 
-MpirunCall local_mpirun(const contract::WorkerEnv& env, const std::filesystem::path& trainer,
-                        const std::vector<std::string>& command, bool as_root,
-                        const contract::EnvironmentLookup& lookup) {
+MpirunCall local_mpirun(const LocalMpi& options, const contract::EnvironmentLookup& lookup) {
+  const contract::WorkerEnv& env = options.env;
   MpirunCall call;
   call.command = {find_mpirun(lookup),
                   "--host",
@@ -58,14 +57,18 @@ MpirunCall local_mpirun(const contract::WorkerEnv& env, const std::filesystem::p
                   "--bind-to",
                   "none",
                   "--oversubscribe",
-                  trainer,
+                  options.trainer,
                   "rank",
                   "--"};
-  call.command.insert(call.command.end(), command.begin(), command.end());
+  call.command.insert(call.command.end(), options.command.begin(), options.command.end());
 
   call.environment = local_environment();
   add_session_directory(call.environment, env.run_dir);
-  if (as_root) allow_root(call.environment);
+  if (!options.shared_memory.empty()) {
+    call.environment["OMPI_MCA_btl_vader_backing_directory"] = options.shared_memory;
+    call.environment["OMPI_MCA_btl_sm_backing_directory"] = options.shared_memory;
+  }
+  if (options.as_root) allow_root(call.environment);
   std::erase_if(call.environment, [&](const auto& entry) { return lookup(entry.first); });
   call.environment.merge(contract::to_env(env));
   return call;

@@ -16,12 +16,17 @@ struct MpirunCall {
   bool operator==(const MpirunCall&) const = default;
 };
 
-// All ranks of `env` on this machine, without sshd: each slot runs `trainer rank -- command`.
-// For Open MPI 4 and 5; what the user has set of its variables stands. `as_root`: mpirun refuses
-// root unless told that it is meant.
-MpirunCall local_mpirun(const contract::WorkerEnv& env, const std::filesystem::path& trainer,
-                        const std::vector<std::string>& command, bool as_root,
-                        const contract::EnvironmentLookup& lookup);
+struct LocalMpi {
+  const contract::WorkerEnv& env;
+  std::filesystem::path trainer;  // each slot runs `trainer rank -- command`
+  std::vector<std::string> command;
+  std::filesystem::path shared_memory;  // for the segments between ranks; empty: mpirun's choice
+  bool as_root = false;                 // mpirun refuses root unless told that it is meant
+};
+
+// All ranks of a world on this machine, without sshd. For Open MPI 4 and 5; what the user has set
+// of its variables stands.
+MpirunCall local_mpirun(const LocalMpi& options, const contract::EnvironmentLookup& lookup);
 
 // Where mpirun is, by PATH. Throws Error(65) naming the package to install.
 std::filesystem::path find_mpirun(const contract::EnvironmentLookup& lookup);

@@ -21,8 +21,6 @@ constexpr int kSaved = static_cast<int>(ExitCode::kSaved);
 constexpr int kPeerLost = static_cast<int>(ExitCode::kPeerLost);
 constexpr int kKillSignal = 9;
 
-bool failed(const RankReport& report) { return report.code != 0 && report.code != kSaved; }
-
 // Smaller: more likely the cause.
 auto causality(const RankReport& report) {
   return std::tuple(report.told, report.code == kPeerLost, report.end_ms, report.rank);
@@ -71,6 +69,8 @@ TerminationMessage cause_elsewhere(const RankReport& first) {
 }
 
 }  // namespace
+
+bool failed(const RankReport& report) { return report.code != 0 && report.code != kSaved; }
 
 std::string to_json(const RankReport& report) {
   nlohmann::json json{{"rank", report.rank},
@@ -123,9 +123,10 @@ std::vector<RankReport> read_reports(const std::filesystem::path& worker_directo
   return reports;
 }
 
-std::vector<RankReport> reports_of(const contract::AnnouncedRanks& ended) {
+std::vector<RankReport> reports_of(const contract::AnnouncedRanks& ranks) {
   std::vector<RankReport> all;
-  for (const auto& rank : ended.ranks()) {
+  for (const auto& rank : ranks.ranks()) {
+    if (!contract::has_ended(rank.process)) continue;
     const auto found = read_reports(rank.worker_directory, rank.rank, 1);
     all.push_back(found.empty() ? lost_supervisor(rank.rank) : found.front());
   }

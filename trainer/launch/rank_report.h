@@ -23,6 +23,8 @@ struct RankReport {
   bool operator==(const RankReport&) const = default;
 };
 
+bool failed(const RankReport& report);  // neither done nor saved
+
 std::string to_json(const RankReport& report);                       // at most 4 KiB
 std::optional<RankReport> parse_rank_report(std::string_view json);  // nothing if damaged
 
@@ -33,8 +35,8 @@ RankReport lost_supervisor(int rank);
 std::vector<RankReport> read_reports(const std::filesystem::path& worker_directory, int first_rank,
                                      int count);
 
-// Those of ranks that have ended, in rank order, with lost_supervisor() for one that left none.
-std::vector<RankReport> reports_of(const contract::AnnouncedRanks& ended);
+// Those of the ranks that have ended, in rank order, with lost_supervisor() for one that left none.
+std::vector<RankReport> reports_of(const contract::AnnouncedRanks& ranks);
 
 // How a worker ended, from the ends of its own ranks: 0, 75, or the first cause.
 //

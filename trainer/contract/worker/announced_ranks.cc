@@ -21,7 +21,7 @@ void AnnouncedRanks::look() {
       ranks_.push_back({.rank = announced.rank,
                         .worker_directory = directory,
                         .process = watch_process(announced.pid),
-                        .asked = false});
+                        .sent = {}});
     }
   }
 }
@@ -38,9 +38,9 @@ std::vector<int> AnnouncedRanks::descriptors() const {
   return running;
 }
 
-void AnnouncedRanks::ask_to_save() {
+void AnnouncedRanks::signal_once(int number) {
   for (Rank& rank : ranks_) {
-    if (!std::exchange(rank.asked, true)) signal_process(rank.process, SIGUSR1);
+    if (rank.sent.insert(number).second) signal_process(rank.process, number);
   }
 }
 

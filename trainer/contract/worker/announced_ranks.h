@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "trainer/contract/worker/child_process.h"
@@ -16,7 +17,7 @@ class AnnouncedRanks {
     int rank = 0;
     std::filesystem::path worker_directory;
     FileDescriptor process;
-    bool asked = false;
+    std::set<int> sent;  // signals
   };
 
   // `count`: how many there will be in `worker_directories` together.
@@ -28,8 +29,8 @@ class AnnouncedRanks {
   std::vector<int> descriptors() const;  // readable at a rank's end; only of those still running
   const std::vector<Rank>& ranks() const { return ranks_; }
 
-  void ask_to_save();  // SIGUSR1, once to each
-  void kill();         // SIGKILL
+  void signal_once(int number);  // to each that had not been sent it
+  void kill();
 
   // Waits until all that announced themselves have ended; after `patience`, kills them.
   void wait_or_kill(std::chrono::milliseconds patience);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -16,6 +15,10 @@
 #include <utility>
 
 #include "trainer/contract/error.h"
+
+extern "C" {  // the header of glibc 2.36 forgets to say so
+#include <sys/pidfd.h>
+}
 
 namespace coxswain::contract {
 
