@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Installs what is missing of Debian 12's packages: `build` to build and run, `test` for the tests as well.
+# Installs what is missing of Debian 12's packages: `build` to build and run, `test` for the tests as well, `bench`
+# for the peers that a bench compares with.
 # As root, or through sudo. Does nothing, at once, when all is there.
 set -euo pipefail
 
 build="cmake ninja-build g++ pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev libspdlog-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev libssl-dev zlib1g-dev"
 test="libgtest-dev libgmock-dev python3"
+bench="python3-venv libtcmalloc-minimal4"
 
 case "${1:-}" in
   build) wanted=$build ;;
   test) wanted="$build $test" ;;
-  *) echo "usage: install-dependencies.sh build|test" >&2; exit 2 ;;
+  bench) wanted="$build $test $bench" ;;
+  *) echo "usage: install-dependencies.sh build|test|bench" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -1,9 +1,11 @@
 #include "trainer/build.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 
 #include "trainer/backend/onednn/onednn_backend.h"
@@ -119,6 +121,24 @@ optim::Schedule make_schedule(const TrainerConfig& config) {
   return schedule;
 }
 
+// "1:137:backward": rank, step and phase at which a rank shall die, for tests.
+train::FailPoint parse_fail_point(const std::string& text) {
+  static constexpr std::string_view kPhases[] = {"load",   "forward",  "backward", "reduce",
+                                                 "update", "evaluate", "save"};
+  train::FailPoint point;
+  char phase[16] = {};
+  long long step = 0;
+  if (std::sscanf(text.c_str(), "%d:%lld:%15s", &point.rank, &step, phase) == 3) {
+    const auto* found = std::find(std::begin(kPhases), std::end(kPhases), phase);
+    point.step = step;
+    point.phase = static_cast<train::Phase>(found - std::begin(kPhases));
+    if (found != std::end(kPhases)) return point;
+  }
+  throw Error(ExitCode::kUsage, fmt::format("[train] COXSWAIN_FAIL_POINT: \"{}\" is not rank:step:phase with "
+                                            "one of {}",
+                                            text, fmt::join(kPhases, ", ")));
+}
+
 }  // namespace
 
 contract::ConfigResult read_configuration(const CommandLine& line) {
@@ -202,6 +222,9 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.checkpoint.max_failures = static_cast<int>(config.checkpoint.max_failures);
   options.checkpoint.resume = config.checkpoint.resume;
   options.attempt = env.has_value() ? env->attempt : 0;
+  if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT")) {
+    options.fail_point = parse_fail_point(*point);
+  }
   options.identity = contract::identity(config);
   options.trajectory = contract::trajectory(config);
   return options;

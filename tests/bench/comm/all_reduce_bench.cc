@@ -1,6 +1,7 @@
 // The all-reduce of Communicator against MPI_Allreduce, in turns, in one run:
 //
-//   mpirun --bind-to none --oversubscribe --mca mpi_yield_when_idle 1 -np 2 all_reduce_bench [MB [repeats]]
+//   mpirun --bind-to none --oversubscribe --mca mpi_yield_when_idle 1 -np 2 all_reduce_bench [MB
+//   [repeats]]
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ struct MpiAllreduce {
 // The wire that make_mpi_communicator uses, with a hook to run MPI_Allreduce on its thread.
 class HookedWire final : public Wire {
  public:
-  HookedWire(std::unique_ptr<Wire> wire, MpiAllreduce& hook) : wire_(std::move(wire)), hook_(hook) {}
+  HookedWire(std::unique_ptr<Wire> wire, MpiAllreduce& hook)
+      : wire_(std::move(wire)), hook_(hook) {}
 
   int rank() const override { return wire_->rank(); }
   int size() const override { return wire_->size(); }
@@ -110,7 +112,10 @@ void run(double megabytes, int repeats) {
       [&] { return std::make_unique<HookedWire>(open_mpi_wire(), hook); }, {});
   const ReductionPlan plan = in_rank_order(communicator->size());
   std::vector<Contestant> contestants = {
-      {"ours", [&] { communicator->wait(communicator->all_reduce_sum(plan, {{values}, 0})); }},
+      {"ours",
+       [&] {
+         communicator->wait(communicator->all_reduce_sum(plan, {{values}, 0}));
+       }},
       {"MPI_Allreduce", [&] {
          hook.wanted = true;
          communicator->broadcast({}, 0);  // wakes the communication thread
@@ -123,7 +128,8 @@ void run(double megabytes, int repeats) {
     }
   }
   if (communicator->rank() == 0) {
-    fmt::print("{} ranks, {:.3f} MB of float, {} rounds\n", communicator->size(), megabytes, repeats);
+    fmt::print("{} ranks, {:.3f} MB of float, {} rounds\n", communicator->size(), megabytes,
+               repeats);
     report(contestants, megabytes * 1e6);
     std::fflush(stdout);
   }
