@@ -35,6 +35,17 @@ struct CheckpointName {
 std::string to_text(const CheckpointName& name);
 std::optional<CheckpointName> parse_checkpoint_name(std::string_view text);
 
+// Directories that say a number by their name: ".generation-7" was claimed, and ".run-7" began
+// without resuming, with generation 7.
+constexpr std::string_view kClaimPrefix = ".generation-";
+constexpr std::string_view kRunPrefix = ".run-";
+std::optional<std::int64_t> parse_numbered(std::string_view text, std::string_view prefix);
+
+// The first generation of the run that generation `generation` belongs to, by the names of a
+// directory; 0 when no run is marked.
+std::int64_t first_generation_of_run(const std::vector<std::string>& names,
+                                     std::int64_t generation);
+
 // CRC-32 (zlib's) of a chunk, and of two byte sequences one after the other.
 std::uint32_t checksum(std::span<const std::byte> bytes);
 std::uint32_t combine_checksums(std::uint32_t first, std::uint32_t second,

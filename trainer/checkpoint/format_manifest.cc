@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <charconv>
+#include <algorithm>
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/format_json.h"
@@ -15,18 +15,6 @@ using nlohmann::ordered_json;
 
 constexpr int kMaxDepth = 4;  // files, file, chunks, checksum
 constexpr std::size_t kMaxFiles = 16;
-
-// Removes `prefix` and at most 18 digits after it; nothing when they aren't there.
-std::optional<std::int64_t> take_number(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return std::nullopt;
-  const std::string_view rest = text.substr(prefix.size());
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  const auto digits = static_cast<std::size_t>(end - rest.data());
-  if (error != std::errc() || digits > 18 || number < 0) return std::nullopt;
-  text = rest.substr(digits);
-  return number;
-}
 
 ordered_json body_of(const Manifest& manifest) {
   ordered_json body = {{"version", kFormatVersion},
@@ -74,22 +62,6 @@ FileEntry decode_file(const json& value, std::string_view where) {
 }
 
 }  // namespace
-
-std::string to_text(const CheckpointName& name) {
-  const std::string text = fmt::format("step-{:08}.g{}", name.step, name.generation);
-  return name.revision == 1 ? text : fmt::format("{}.r{}", text, name.revision);
-}
-
-std::optional<CheckpointName> parse_checkpoint_name(std::string_view text) {
-  std::string_view rest = text;
-  const auto step = take_number(rest, "step-");
-  const auto generation = step ? take_number(rest, ".g") : std::nullopt;
-  if (!generation) return std::nullopt;
-  const auto revision = rest.empty() ? std::optional<std::int64_t>(1) : take_number(rest, ".r");
-  if (!revision) return std::nullopt;
-  const CheckpointName name{.generation = *generation, .step = *step, .revision = *revision};
-  return to_text(name) == text ? std::optional(name) : std::nullopt;
-}
 
 std::uint32_t checksum(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 
 #include "trainer/checkpoint/chunked_file.h"
@@ -17,34 +16,19 @@ namespace {
 
 using Path = std::filesystem::path;
 
-constexpr std::string_view kGenerationPrefix = ".generation-";
 constexpr std::string_view kTemporaryPrefix = ".tmp-";
 constexpr std::string_view kLatestFile = "LATEST";
 
-// The number at the end of a name that we gave: of ".generation-7", or of a temporary name.
-std::optional<std::int64_t> generation_at(std::string_view digits) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
-}
-
-std::optional<std::int64_t> claimed_generation(std::string_view name) {
-  if (!name.starts_with(kGenerationPrefix)) return std::nullopt;
-  return generation_at(name.substr(kGenerationPrefix.size()));
-}
-
 // Whose temporary file or folder this is: ".tmp-7-step-00001200.g7", ".tmp-7-LATEST".
 std::optional<std::int64_t> temporary_generation(std::string_view name) {
-  if (!name.starts_with(kTemporaryPrefix)) return std::nullopt;
-  const std::string_view rest = name.substr(kTemporaryPrefix.size());
-  return generation_at(rest.substr(0, rest.find('-')));
+  const auto end = name.find('-', kTemporaryPrefix.size());
+  return parse_numbered(name.substr(0, end), kTemporaryPrefix);
 }
 
 std::int64_t highest_generation(const std::vector<std::string>& names) {
   std::int64_t highest = 0;
   for (const std::string& name : names) {
-    if (const auto generation = claimed_generation(name)) highest = std::max(highest, *generation);
+    if (const auto claim = parse_numbered(name, kClaimPrefix)) highest = std::max(highest, *claim);
     if (const auto checkpoint = parse_checkpoint_name(name)) {
       highest = std::max(highest, checkpoint->generation);
     }
@@ -97,19 +81,22 @@ void remove_folder(FileSystem& files, const Path& path) {
 
 }  // namespace
 
-Publisher::Publisher(FileSystem& files, Path directory, int keep)
+Publisher::Publisher(FileSystem& files, Path directory, int keep, bool new_run)
     : files_(files), directory_(std::move(directory)), keep_(std::max(keep, 1)) {
   files_.make_directories(directory_);
-  claim();
+  claim(new_run);
   remove_leftovers();
 }
 
-void Publisher::claim() {
+void Publisher::claim(bool new_run) {
   const auto names = files_.list(directory_).value_or(std::vector<std::string>());
+  const auto numbered = [this](std::string_view prefix) {
+    return directory_ / fmt::format("{}{}", prefix, generation_);
+  };
   generation_ = highest_generation(names) + 1;
-  while (!files_.make_directory(directory_ / fmt::format("{}{}", kGenerationPrefix, generation_))) {
-    ++generation_;
-  }
+  // Before the claim, so that a kill between the two does not lose where the run began.
+  if (new_run) files_.make_directory(numbered(kRunPrefix));
+  while (!files_.make_directory(numbered(kClaimPrefix))) ++generation_;
   files_.sync_directory(directory_);
 }
 
@@ -119,7 +106,7 @@ void Publisher::claim() {
 void Publisher::remove_leftovers() {
   for (const std::string& name : files_.list(directory_).value_or(std::vector<std::string>())) {
     const auto owner = temporary_generation(name);
-    const auto claimed = claimed_generation(name);
+    const auto claimed = parse_numbered(name, kClaimPrefix);
     if ((owner && *owner <= generation_) || (claimed && *claimed < generation_)) {
       discard(directory_ / name);
     }
@@ -212,10 +199,14 @@ void Publisher::update_latest(const std::string& name) {
 
 void Publisher::prune(const std::string& published) {
   check_fence();
+  const auto entries = files_.list(directory_).value_or(std::vector<std::string>());
+  const std::int64_t first = first_generation_of_run(entries, generation_);
   std::vector<CheckpointName> names;
-  for (const std::string& entry : files_.list(directory_).value_or(std::vector<std::string>())) {
+  for (const std::string& entry : entries) {
     const auto name = parse_checkpoint_name(entry);
-    if (name && name->generation <= generation_) names.push_back(*name);
+    if (name && name->generation <= generation_ && name->generation >= first) {
+      names.push_back(*name);
+    }
   }
   std::ranges::sort(names, std::greater());
   for (std::size_t i = static_cast<std::size_t>(keep_); i < names.size(); ++i) {

@@ -24,9 +24,10 @@ struct Published {
 // The constructor makes the directory, claims the generation above all seen with mkdir, and removes
 // what older ones left half-written. Throws Error (74) when the directory can't be used. Temporary
 // names carry the generation that made them; only its own save and a higher generation remove them.
+// `new_run`: what is in the directory belongs to other runs, and is never pruned by this one.
 class Publisher {
  public:
-  Publisher(FileSystem& files, std::filesystem::path directory, int keep);
+  Publisher(FileSystem& files, std::filesystem::path directory, int keep, bool new_run = false);
 
   std::int64_t generation() const { return generation_; }
 
@@ -36,7 +37,7 @@ class Publisher {
   Published publish(const Contents& contents);
 
  private:
-  void claim();
+  void claim(bool new_run);
   void check_fence();
   void remove_leftovers();
   std::int64_t write_folder(const std::filesystem::path& folder, const Contents& contents,

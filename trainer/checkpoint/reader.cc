@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 
 #include "trainer/checkpoint/chunked_file.h"
 #include "trainer/checkpoint/format.h"
@@ -112,11 +113,14 @@ Contents load(FileSystem& files, const Path& checkpoint) {
   return contents;
 }
 
-std::optional<Loaded> load_latest(FileSystem& files, const Path& directory) {
-  const auto entries = files.list(directory);
+std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs runs) {
+  const auto entries = files.list(directory).value_or(std::vector<std::string>());
+  constexpr auto kNewest = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t first = runs == Runs::kLast ? first_generation_of_run(entries, kNewest) : 0;
   std::vector<CheckpointName> names;
-  for (const std::string& entry : entries.value_or(std::vector<std::string>())) {
-    if (const auto name = parse_checkpoint_name(entry)) names.push_back(*name);
+  for (const std::string& entry : entries) {
+    const auto name = parse_checkpoint_name(entry);
+    if (name && name->generation >= first) names.push_back(*name);
   }
   if (names.empty()) return std::nullopt;
   std::ranges::sort(names, std::greater());
@@ -138,9 +142,9 @@ std::optional<Loaded> load_latest(FileSystem& files, const Path& directory) {
                           directory.string(), fmt::join(refused, "; ")));
 }
 
-std::optional<Loaded> load_latest(const Path& directory) {
+std::optional<Loaded> load_latest(const Path& directory, Runs runs) {
   PosixFileSystem files;
-  return load_latest(files, directory);
+  return load_latest(files, directory, runs);
 }
 
 Contents load(const Path& checkpoint) {

@@ -19,11 +19,16 @@ struct Loaded {
   std::vector<std::string> refused;  // "step-00000200.g1: model.safetensors: ...", newest first
 };
 
+// kLast: those alone that were written since a run last began without resuming. What a restarted
+// attempt of such a run resumes from.
+enum class Runs { kAll, kLast };
+
 // The greatest (generation, step) whose manifest and checksums verify; nothing for a directory
 // without checkpoints. Throws Error (65) when there are checkpoints but every one is damaged,
 // naming each reason. Never loads a part of one, and never follows links out of the directory.
-std::optional<Loaded> load_latest(FileSystem& files, const std::filesystem::path& directory);
-std::optional<Loaded> load_latest(const std::filesystem::path& directory);
+std::optional<Loaded> load_latest(FileSystem& files, const std::filesystem::path& directory,
+                                  Runs runs = Runs::kAll);
+std::optional<Loaded> load_latest(const std::filesystem::path& directory, Runs runs = Runs::kAll);
 
 // One checkpoint folder, e.g. for `eval` and `export`. Throws Error (65) with the file and the
 // reason.

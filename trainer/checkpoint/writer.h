@@ -19,6 +19,9 @@ struct WriterOptions {
   int max_failures = 3;  // in a row, then Error
   // A save that takes longer is a volume that is gone: then Error (74).
   std::chrono::seconds stall_limit{300};
+  // This start does not resume (checkpoint.resume: false, first attempt): what earlier runs left in
+  // the directory stays, and is not counted in `keep`.
+  bool new_run = false;
 };
 
 // Value. What became of a save.

@@ -62,6 +62,19 @@ TEST(CheckpointName, order_is_generation_then_step_then_revision) {
   EXPECT_LT(newer, newest);
 }
 
+TEST(CheckpointName, numbers_are_read_from_names_of_directories) {
+  EXPECT_EQ(parse_numbered(".generation-7", kClaimPrefix), 7);
+  EXPECT_EQ(parse_numbered(".run-12", kRunPrefix), 12);
+  for (const char* text : {".generation-", ".generation-7x", ".generation--7", "generation-7",
+                           ".generation-9999999999999999999", ""}) {
+    EXPECT_FALSE(parse_numbered(text, kClaimPrefix)) << text;
+  }
+  const std::vector<std::string> names = {".run-2", ".run-5", ".run-x", ".generation-9"};
+  EXPECT_EQ(first_generation_of_run(names, 1), 0);
+  EXPECT_EQ(first_generation_of_run(names, 4), 2);
+  EXPECT_EQ(first_generation_of_run(names, 9), 5);
+}
+
 TEST(Checksum, is_crc32_and_combines) {
   const std::string text = "123456789";
   const auto bytes = std::as_bytes(std::span(text));

@@ -345,6 +345,26 @@ TEST(Generations, a_claim_that_another_took_meanwhile_goes_one_higher) {
   EXPECT_EQ(Publisher(files, directory.path(), 3).generation(), 2);
 }
 
+// `resume: false` in a used directory: the other run's checkpoints stay, this run's are pruned over
+// its restarts, and a restart finds this run's alone.
+TEST(Generations, a_new_run_keeps_what_others_left) {
+  TemporaryDirectory directory;
+  FaultyFileSystem files;
+  Publisher other(files, directory.path(), 2);
+  for (const int step : {10, 20}) other.publish(sample_contents(step));
+  Publisher first(files, directory.path(), 2, /*new_run=*/true);
+  EXPECT_FALSE(load_latest(directory.path(), Runs::kLast));
+  EXPECT_EQ(newest_step(directory.path()), 20);
+  for (const int step : {1, 2}) first.publish(sample_contents(step));
+  Publisher restarted(files, directory.path(), 2);
+  EXPECT_EQ(load_latest(directory.path(), Runs::kLast)->contents.state.step, 2);
+  for (const int step : {3, 4}) restarted.publish(sample_contents(step));
+  EXPECT_THAT(names_in(directory.path()),
+              ElementsAre(".generation-3", ".run-2", "LATEST", "step-00000003.g3",
+                          "step-00000004.g3", "step-00000010.g1", "step-00000020.g1"));
+  EXPECT_EQ(newest_step(directory.path()), 4);
+}
+
 // A second writer starts at every call of the first one's save: the first leaves with 71 or had
 // finished before, nothing of the second is harmed, and the second's checkpoint is the one loaded.
 TEST(Generations, a_newer_writer_wins_at_every_interleaving) {

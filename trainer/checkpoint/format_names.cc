@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "trainer/checkpoint/format.h"
+
+namespace coxswain::checkpoint {
+
+namespace {
+
+// Removes `prefix` and at most 18 digits after it; nothing when they aren't there.
+std::optional<std::int64_t> take_number(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const std::string_view rest = text.substr(prefix.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  const auto digits = static_cast<std::size_t>(end - rest.data());
+  if (error != std::errc() || digits > 18 || number < 0) return std::nullopt;
+  text = rest.substr(digits);
+  return number;
+}
+
+}  // namespace
+
+std::string to_text(const CheckpointName& name) {
+  const std::string text = fmt::format("step-{:08}.g{}", name.step, name.generation);
+  return name.revision == 1 ? text : fmt::format("{}.r{}", text, name.revision);
+}
+
+std::optional<CheckpointName> parse_checkpoint_name(std::string_view text) {
+  std::string_view rest = text;
+  const auto step = take_number(rest, "step-");
+  const auto generation = step ? take_number(rest, ".g") : std::nullopt;
+  if (!generation) return std::nullopt;
+  const auto revision = rest.empty() ? std::optional<std::int64_t>(1) : take_number(rest, ".r");
+  if (!revision) return std::nullopt;
+  const CheckpointName name{.generation = *generation, .step = *step, .revision = *revision};
+  return to_text(name) == text ? std::optional(name) : std::nullopt;
+}
+
+std::optional<std::int64_t> parse_numbered(std::string_view text, std::string_view prefix) {
+  const auto number = take_number(text, prefix);
+  return text.empty() ? number : std::nullopt;
+}
+
+std::int64_t first_generation_of_run(const std::vector<std::string>& names,
+                                     std::int64_t generation) {
+  std::int64_t first = 0;
+  for (const std::string& name : names) {
+    const auto run = parse_numbered(name, kRunPrefix);
+    if (run && *run <= generation) first = std::max(first, *run);
+  }
+  return first;
+}
+
+}  // namespace coxswain::checkpoint
