@@ -47,7 +47,8 @@ namespace {
 
 class ThreadWire final : public comm::Wire {
  public:
-  ThreadWire(std::shared_ptr<ThreadNetworkState> state, int rank) : state_(std::move(state)), rank_(rank) {}
+  ThreadWire(std::shared_ptr<ThreadNetworkState> state, int rank)
+      : state_(std::move(state)), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(state_->inboxes.size()); }
@@ -72,6 +73,21 @@ class ThreadWire final : public comm::Wire {
   }
 
   void poll(std::vector<comm::MessageId>& finished, std::vector<int>& beats) override {
+    take_arrived(finished, beats);
+    if (finished.empty()) std::this_thread::yield();
+  }
+
+  void close() override {}
+
+ private:
+  struct Expected {
+    int from = 0;
+    int tag = 0;
+    comm::Pieces pieces;
+    comm::MessageId id = 0;
+  };
+
+  void take_arrived(std::vector<comm::MessageId>& finished, std::vector<int>& beats) {
     Inbox& inbox = state_->of(rank_);
     const std::lock_guard lock(inbox.mutex);
     if (inbox.stopped) return;
@@ -84,16 +100,6 @@ class ThreadWire final : public comm::Wire {
                     : message + 1;
     }
   }
-
-  void close() override {}
-
- private:
-  struct Expected {
-    int from = 0;
-    int tag = 0;
-    comm::Pieces pieces;
-    comm::MessageId id = 0;
-  };
 
   void deliver(int peer, Message message) {
     if (state_->is_stopped(rank_)) return;
@@ -108,10 +114,9 @@ class ThreadWire final : public comm::Wire {
       beats.push_back(message.from);
       return true;
     }
-    const auto expected =
-        std::find_if(expected_.begin(), expected_.end(), [&](const Expected& e) {
-          return e.from == message.from && e.tag == message.tag;
-        });
+    const auto expected = std::find_if(expected_.begin(), expected_.end(), [&](const Expected& e) {
+      return e.from == message.from && e.tag == message.tag;
+    });
     if (expected == expected_.end()) return false;
     copy(message.bytes, expected->pieces);
     finished.push_back(expected->id);

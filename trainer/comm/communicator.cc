@@ -14,8 +14,8 @@ PeerLost::PeerLost(int rank, double silent_for_seconds, const std::string& doing
 
 void check_reduction(const ReductionPlan& plan, const Reduction& reduction, int rank, int size) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::kInternal, fmt::format("[comm] all-reduce refused on rank {} of {}: {}",
-                                                 rank, size, what));
+    throw Error(ExitCode::kInternal,
+                fmt::format("[comm] all-reduce refused on rank {} of {}: {}", rank, size, what));
   };
   if (static_cast<int>(plan.parts_of_rank.size()) != size) {
     refuse(fmt::format("its plan is for {} ranks", plan.parts_of_rank.size()));

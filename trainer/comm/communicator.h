@@ -27,9 +27,9 @@ class PeerLost : public Error {
 // Names a started all-reduce until it is waited for.
 using Ticket = std::int64_t;
 
-// View. A range of the flat buffer to be summed over all ranks: this rank's parts of it, as the plan says, all
-// of one length. The sum goes into parts[0], the others are scratch. `offset` is the range's place in the flat buffer, in floats: it
-// decides who sums what.
+// View. A range of the flat buffer to be summed over all ranks: this rank's parts of it, as the
+// plan says, all of one length. The sum goes into parts[0], the others are scratch. `offset` is the
+// range's place in the flat buffer, in floats: it decides who sums what.
 struct Reduction {
   std::vector<std::span<float>> parts;
   std::int64_t offset = 0;
@@ -38,25 +38,28 @@ struct Reduction {
 // Throws Error(kInternal) when the reduction does not fit the plan, or the plan the world.
 void check_reduction(const ReductionPlan& plan, const Reduction& reduction, int rank, int size);
 
-// The ranks of one attempt of one job. All ranks make the same calls in the same order. Made for one
-// ReductionPlan (world size 1: the plan still says which local parts are added). Not thread-safe: one thread
-// calls it. Every wait has a deadline and throws PeerLost naming who is missing.
+// The ranks of one attempt of one job. All ranks make the same calls in the same order. Made for
+// one ReductionPlan (world size 1: the plan still says which local parts are added). Not
+// thread-safe: one thread calls it. Every wait has a deadline and throws PeerLost naming who is
+// missing.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Starts to sum; the parts belong to the communicator until wait(ticket) returns. Runs beside the caller.
+  // Starts to sum; the parts belong to the communicator until wait(ticket) returns. Runs beside the
+  // caller.
   virtual Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) = 0;
   virtual void wait(Ticket ticket) = 0;
 
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual void barrier() = 0;
 
-  // The orderly end, on all ranks: waits for them (with PeerLost as everywhere) and says goodbye. Only
-  // the destructor may follow. Destroyed without it, the communicator drops its peers without a word,
-  // as after PeerLost: the process then leaves with _exit, since MPI can't be closed by one rank.
+  // The orderly end, on all ranks: waits for them (with PeerLost as everywhere) and says goodbye.
+  // Only the destructor may follow. Destroyed without it, the communicator drops its peers without
+  // a word, as after PeerLost: the process then leaves with _exit, since MPI can't be closed by one
+  // rank.
   virtual void finish() = 0;
 };
 

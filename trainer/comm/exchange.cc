@@ -108,9 +108,8 @@ tensor::AlignedBuffer<float> Staging::take(std::int64_t count) {
 void Staging::give_back(tensor::AlignedBuffer<float> buffer) {
   constexpr std::size_t kKept = 8;
   if (free_.size() == kKept) {
-    const auto smallest = std::min_element(free_.begin(), free_.end(), [](auto& a, auto& b) {
-      return a.size() < b.size();
-    });
+    const auto smallest = std::min_element(free_.begin(), free_.end(),
+                                           [](auto& a, auto& b) { return a.size() < b.size(); });
     if (smallest->size() < buffer.size()) *smallest = std::move(buffer);
     return;
   }

@@ -24,8 +24,8 @@ class Staging {
 
 // One rank's side of one collective step, as a state machine over a wire: no thread, no clock.
 //
-// Exchanges are numbered alike on all ranks. start() and finished() start messages whose ids carry the
-// number, see exchange_of. done() means that all memory is the caller's again.
+// Exchanges are numbered alike on all ranks. start() and finished() start messages whose ids carry
+// the number, see exchange_of. done() means that all memory is the caller's again.
 class Exchange {
  public:
   explicit Exchange(std::int64_t number) : number_(number) {}
@@ -53,8 +53,8 @@ class Exchange {
 
 std::int64_t exchange_of(MessageId id);
 
-// Sums one segment of a reduction: every rank sends its parts of each block to the block's owner, the
-// owner adds them in the plan's order and sends the sum to all.
+// Sums one segment of a reduction: every rank sends its parts of each block to the block's owner,
+// the owner adds them in the plan's order and sends the sum to all.
 std::unique_ptr<Exchange> make_sum_exchange(std::int64_t number,
                                             std::shared_ptr<const ReductionPlan> plan,
                                             Reduction segment, Staging& staging);

@@ -19,8 +19,8 @@ class Liveness {
 
   void heard(int rank, Time now);
 
-  // The most silent peer, if it is past the deadline. To be called often: what passed while this rank
-  // itself stood still is not held against the others, whose beats may lie unread.
+  // The most silent peer, if it is past the deadline. To be called often: what passed while this
+  // rank itself stood still is not held against the others, whose beats may lie unread.
   std::optional<Silent> check(Time now);
 
  private:

@@ -1,7 +1,5 @@
 #include "trainer/comm/progress_thread.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -14,13 +12,15 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 // Exchanges in progress at once: while one is added up, the next ones travel.
-constexpr std::size_t kWindow = 4;
+constexpr std::size_t kWindow = 8;
 constexpr std::size_t kBroadcastChunk = 1U << 20;
 
-// How the thread waits: it spins while data moves, soon lets others run, then sleeps.
-constexpr auto kSpin = 50us;
-constexpr auto kYield = 2ms;
-constexpr auto kNap = 50us;
+// How the thread waits: it polls, where the wire yields when nothing moves; then it sleeps in
+// between, the longer the longer it has waited, so that a nap adds little to the wait.
+constexpr auto kSpin = 2ms;
+constexpr std::chrono::nanoseconds kShortestNap = 50us;
+constexpr std::chrono::nanoseconds kLongestNap = 1ms;
+constexpr int kNapShare = 40;
 constexpr auto kIdleNap = 5ms;  // nothing asked: only heartbeats to hear
 constexpr auto kCheckInterval = 10ms;
 
@@ -204,8 +204,7 @@ bool Progress::all_alive(Clock::time_point now) {
 void Progress::measure_interval(Clock::time_point now) {
   if (last_sum_) {
     const std::chrono::nanoseconds interval = now - *last_sum_;
-    usual_interval_ =
-        usual_interval_ == 0ns ? interval : (9 * usual_interval_ + interval) / 10;
+    usual_interval_ = usual_interval_ == 0ns ? interval : (9 * usual_interval_ + interval) / 10;
   }
   last_sum_ = now;
 }
@@ -230,12 +229,9 @@ void Progress::rest(bool moved) {
   }
   const auto now = Clock::now();
   if (moved) last_moved_ = now;
-  if (now - last_moved_ < kSpin) return;
-  if (now - last_moved_ < kYield) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(kNap);
-  }
+  const std::chrono::nanoseconds waited = now - last_moved_;
+  if (waited < kSpin) return;
+  std::this_thread::sleep_for(std::clamp(waited / kNapShare, kShortestNap, kLongestNap));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ struct BarrierRequest {};
 struct CloseRequest {};  // once all before it is done
 using Request = std::variant<SumRequest, BroadcastRequest, BarrierRequest, CloseRequest>;
 
-// Between the caller and the communication thread: a bounded queue there, tickets and failures back.
+// Between the caller and the communication thread: a bounded queue there, tickets and failures
+// back.
 class Mailbox {
  public:
   // The caller's side. Each throws the failure of the communication thread, PeerLost above all;

@@ -37,7 +37,9 @@ int add_subtree(const std::vector<ShardRange>& parts, ShardRange range, std::siz
 
 }  // namespace
 
-int ReductionPlan::total_parts() const { return first_part(static_cast<int>(parts_of_rank.size())); }
+int ReductionPlan::total_parts() const {
+  return first_part(static_cast<int>(parts_of_rank.size()));
+}
 
 int ReductionPlan::first_part(int rank) const {
   return std::accumulate(parts_of_rank.begin(), parts_of_rank.begin() + rank, 0);

@@ -7,9 +7,10 @@ namespace coxswain::comm {
 
 // Value. Which parts are summed and in which order. Pure.
 //
-// Parts are numbered over all ranks in rank order: rank 0 brings the first parts_of_rank[0], and so on. The
-// owner of an element does `adds` in order: part[into] += part[from]; the sum ends in part 0. The order is a
-// property of the plan alone, so bits depend neither on timing nor on how the buffer is cut into buckets.
+// Parts are numbered over all ranks in rank order: rank 0 brings the first parts_of_rank[0], and so
+// on. The owner of an element does `adds` in order: part[into] += part[from]; the sum ends in part
+// 0. The order is a property of the plan alone, so bits depend neither on timing nor on how the
+// buffer is cut into buckets.
 struct ReductionPlan {
   struct Add {
     int into = 0;
@@ -28,11 +29,12 @@ struct ReductionPlan {
 ReductionPlan in_rank_order(int world_size);
 
 // What anyWorldSize sums: the tree that halves [0, num_shards) (a power of two). Rank r owns shards
-// [rV/N, (r+1)V/N) and brings one part for each complete subtree that it owns, in order of shards; owners finish
-// the tree. The same bits for every world_size <= num_shards.
+// [rV/N, (r+1)V/N) and brings one part for each complete subtree that it owns, in order of shards;
+// owners finish the tree. The same bits for every world_size <= num_shards.
 ReductionPlan halving_tree(int num_shards, int world_size);
 
-// The shards of each part of `rank`, in order: [first, last). Within a part the rank itself adds by halving.
+// The shards of each part of `rank`, in order: [first, last). Within a part the rank itself adds by
+// halving.
 struct ShardRange {
   int first = 0;
   int last = 0;
@@ -40,9 +42,9 @@ struct ShardRange {
 };
 std::vector<ShardRange> parts_of(int num_shards, int world_size, int rank);
 
-// Value. What a rank does once the gradients of one of its shards are complete, so that its parts are
-// added by halving: buffer[buffer] = or += the shard's gradients, then buffer[into] += buffer[from] for
-// each of `then`.
+// Value. What a rank does once the gradients of one of its shards are complete, so that its parts
+// are added by halving: buffer[buffer] = or += the shard's gradients, then buffer[into] +=
+// buffer[from] for each of `then`.
 struct ShardStep {
   int buffer = 0;
   bool add = false;
@@ -56,7 +58,8 @@ std::vector<ShardStep> shard_schedule(int num_shards, int world_size, int rank);
 // How many buffers the schedule needs: at least one a part, at most 2 log2 num_shards.
 int num_buffers(const std::vector<ShardStep>& schedule);
 
-// The rank that sums the element at `offset` (in floats) of the flat buffer: blocks of 64 KiB go round.
+// The rank that sums the element at `offset` (in floats) of the flat buffer: blocks of 64 KiB go
+// round.
 constexpr std::int64_t kOwnerBlock = 16384;  // floats
 inline int owner_of(std::int64_t offset, int world_size) {
   return static_cast<int>((offset / kOwnerBlock) % world_size);

@@ -17,8 +17,9 @@ using Pieces = std::vector<std::span<std::byte>>;
 
 // One rank's connection to all others. Nothing here blocks. One thread makes, uses and destroys it.
 //
-// A message is matched by sender, tag and, among equal ones, by order; both sides give the same number
-// of bytes, cut into pieces as each likes. The memory belongs to the wire until poll() returns the id.
+// A message is matched by sender, tag and, among equal ones, by order; both sides give the same
+// number of bytes, cut into pieces as each likes. The memory belongs to the wire until poll()
+// returns the id.
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -32,6 +33,7 @@ class Wire {
   virtual void send_beats() = 0;
 
   // Moves data. Appends what has finished since the last call, and which peers' beats were heard.
+  // Lets other threads run if there is nothing to move: only the wire knows.
   virtual void poll(std::vector<MessageId>& finished, std::vector<int>& beats) = 0;
 
   // The orderly end, together with all peers. A wire destroyed without it just drops them.

@@ -55,9 +55,10 @@ class WiredCommunicator final : public Communicator {
     barrier();
     const Ticket closed = mailbox_->submit(CloseRequest{}, "at the end");
     if (!mailbox_->await_exit(peer_deadline_)) {
-      throw Error(ExitCode::kPeerLost,
-                  fmt::format("[comm] closing did not end within {:.0f} s: a rank went away meanwhile",
-                              std::chrono::duration<double>(peer_deadline_).count()));
+      throw Error(
+          ExitCode::kPeerLost,
+          fmt::format("[comm] closing did not end within {:.0f} s: a rank went away meanwhile",
+                      std::chrono::duration<double>(peer_deadline_).count()));
     }
     mailbox_->await(closed, "at the end");
   }

@@ -20,10 +20,10 @@ struct WiredOptions {
   std::function<void(const PeerLost&)> on_lost = nullptr;
 };
 
-// A communicator whose own thread opens the wire, uses it and closes it: nobody else touches it. Ranks
-// exchange heartbeats; one that is silent for `peer_deadline` is lost. The thread spins while data moves,
-// sleeps when nothing happens. Throws Error(kPeersMissing) if the wire is not open in time, and what
-// `open` throws.
+// A communicator whose own thread opens the wire, uses it and closes it: nobody else touches it.
+// Ranks exchange heartbeats; one that is silent for `peer_deadline` is lost. The thread spins while
+// data moves, sleeps when nothing happens. Throws Error(kPeersMissing) if the wire is not open in
+// time, and what `open` throws.
 std::unique_ptr<Communicator> make_wired_communicator(OpenWire open, WiredOptions options);
 
 }  // namespace coxswain::comm

@@ -6,8 +6,8 @@
 
 #include "trainer/comm/communicator.h"
 
-// What is checked of every communicator, over threads and over MPI. All ranks of `communicator` call these
-// together. A check returns how many values are wrong.
+// What is checked of every communicator, over threads and over MPI. All ranks of `communicator`
+// call these together. A check returns how many values are wrong.
 namespace coxswain::comm {
 
 // Floats whose sum depends on its order, the same on every rank: those of part `part`.

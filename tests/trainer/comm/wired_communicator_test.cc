@@ -161,7 +161,8 @@ TEST(WiredCommunicator, names_a_lost_peer_in_a_barrier) {
 TEST(WiredCommunicator, names_a_lost_peer_in_a_broadcast) {
   std::vector<std::byte> bytes(2 * 10);
   const auto losses = losses_while([&](Communicator& communicator) {
-    const auto own = std::span(bytes).subspan(10 * static_cast<std::size_t>(communicator.rank()), 10);
+    const auto own =
+        std::span(bytes).subspan(10 * static_cast<std::size_t>(communicator.rank()), 10);
     communicator.broadcast(own, 2);
   });
   expect_rank_2_lost(losses, "in a broadcast");
@@ -180,12 +181,11 @@ TEST(WiredCommunicator, reports_a_late_rank_once) {
   std::mutex mutex;
   std::vector<int> late;
   const auto run = [&](int rank, std::chrono::milliseconds pause) {
-    const auto communicator =
-        network.join(rank, {.on_late = [&](double seconds, int who) {
-                       const std::lock_guard lock(mutex);
-                       EXPECT_GE(seconds, 1.0);
-                       late.push_back(who);
-                     }});
+    const auto communicator = network.join(rank, {.on_late = [&](double seconds, int who) {
+                                             const std::lock_guard lock(mutex);
+                                             EXPECT_GE(seconds, 1.0);
+                                             late.push_back(who);
+                                           }});
     std::this_thread::sleep_for(pause);
     std::vector<float> values(100'000, 1.0F);
     communicator->wait(communicator->all_reduce_sum(in_rank_order(2), {{values}, 0}));

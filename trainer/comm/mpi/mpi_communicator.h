@@ -17,13 +17,14 @@ struct MpiOptions {
   std::function<void(const PeerLost&)> on_lost = nullptr;
 };
 
-// The ranks that mpirun started. At most one in the life of a process, since MPI starts once. Every MPI
-// call is made by the communicator's own thread.
+// The ranks that mpirun started. At most one in the life of a process, since MPI starts once. Every
+// MPI call is made by the communicator's own thread.
 //
 // After PeerLost, or when finish() was not called, MPI stays open: leave the process with _exit.
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options);
 
-// Starts MPI on the calling thread; close() ends it. For make_wired_communicator.
+// Starts MPI on the calling thread, to be run with its parameter mpi_yield_when_idle; close() ends
+// it. For make_wired_communicator.
 std::unique_ptr<Wire> open_mpi_wire();
 
 }  // namespace coxswain::comm

@@ -1,8 +1,11 @@
-// One rank of the tests over real MPI; mpi_ranks_test starts it with mpirun and reads what it prints.
+// One rank of the tests over real MPI; mpi_ranks_test starts it with mpirun and reads what it
+// prints.
 //
 //   mpi_ranks sums      checks sums, broadcasts, barriers        prints "rank R wrong W"
 //   mpi_ranks overlap   a delayed exchange beside computation    prints "exposed S of D" in ms
-//   mpi_ranks stop|kill WORK   the last rank stops or dies, the others are at WORK: sum, barrier, compute
+//   mpi_ranks idle      the last rank comes a second late        prints "rank R waiting C idle C",
+//   CPU share mpi_ranks stop|kill WORK   the last rank stops or dies, the others are at WORK: sum,
+//   barrier, compute
 //                                                                prints "rank R lost L after S"
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -11,6 +14,8 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <ctime>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -54,14 +59,15 @@ int check_sums() {
   return 0;
 }
 
-// How long a sum is waited for if this rank computes for `compute` meanwhile. The least of several, since
-// other programs may hold the cores.
+// How long a sum is waited for if this rank computes for `compute` meanwhile. The least of several,
+// since other programs may hold the cores.
 double exposed_milliseconds(Communicator& communicator, std::chrono::milliseconds compute) {
   std::vector<float> values(100'000, 1.0F);
   double least = 1e9;
-  for (int round = 0; round < 15; ++round) {
+  for (int round = 0; round < 12; ++round) {
     communicator.barrier();
-    const auto ticket = communicator.all_reduce_sum(in_rank_order(communicator.size()), {{values}, 0});
+    const auto ticket =
+        communicator.all_reduce_sum(in_rank_order(communicator.size()), {{values}, 0});
     const auto start = Clock::now();
     while (Clock::now() - start < compute) {
     }
@@ -76,9 +82,31 @@ int measure_overlap() {
   const auto open = [] { return std::make_unique<test::DelayedWire>(open_mpi_wire(), 10ms); };
   const auto communicator = make_wired_communicator(open, {});
   const double alone = exposed_milliseconds(*communicator, 0ms);
-  const double beside = exposed_milliseconds(*communicator, 40ms);
+  const double beside = exposed_milliseconds(*communicator, 100ms);
   communicator->finish();
   say(fmt::format("exposed {:.3f} of {:.3f}", beside, alone));
+  return 0;
+}
+
+// CPU seconds of this process for each second in `call`.
+double cpu_share(const std::function<void()>& call) {
+  const auto wall = Clock::now();
+  const std::clock_t cpu = std::clock();
+  call();
+  return 1e3 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC / milliseconds_since(wall);
+}
+
+int measure_idle() {
+  const auto communicator = make_mpi_communicator({});
+  const bool is_last = communicator->rank() == communicator->size() - 1;
+  communicator->barrier();
+  const double waiting = cpu_share([&] {
+    if (is_last) std::this_thread::sleep_for(1s);
+    communicator->barrier();
+  });
+  const double idle = cpu_share([] { std::this_thread::sleep_for(1s); });
+  communicator->finish();
+  say(fmt::format("rank {} waiting {:.4f} idle {:.4f}", communicator->rank(), waiting, idle));
   return 0;
 }
 
@@ -132,6 +160,7 @@ int supervised(int signal, const std::string& work) {
 int run(const std::vector<std::string>& arguments) {
   if (arguments == std::vector<std::string>{"sums"}) return check_sums();
   if (arguments == std::vector<std::string>{"overlap"}) return measure_overlap();
+  if (arguments == std::vector<std::string>{"idle"}) return measure_idle();
   if (arguments.size() == 2 && arguments[0] == "stop") return supervised(SIGSTOP, arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "kill") return supervised(SIGKILL, arguments[1]);
   return kWrongCommand;

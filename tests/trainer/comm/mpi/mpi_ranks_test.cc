@@ -69,6 +69,16 @@ TEST(MpiRanks, name_a_stopped_rank_at_a_barrier) { expect_rank_2_named("stop bar
 TEST(MpiRanks, name_a_stopped_rank_while_they_compute) { expect_rank_2_named("stop compute"); }
 TEST(MpiRanks, name_a_killed_rank) { expect_rank_2_named("kill sum"); }
 
+TEST(MpiRanks, leave_the_cores_to_others_while_nothing_moves) {
+  const std::string output = output_of(2, "idle");
+  const auto shares = matches(output, "rank (\\d+) waiting ([\\d.]+) idle ([\\d.]+)");
+  ASSERT_EQ(shares.size(), 2U) << output;
+  for (const auto& rank : shares) {
+    EXPECT_LT(rank[1], 0.15) << "of a core while a peer is waited for";
+    EXPECT_LT(rank[2], 0.03) << "of a core while nothing is asked";
+  }
+}
+
 TEST(MpiRanks, hide_the_exchange_behind_computation) {
   const std::string output = output_of(2, "overlap");
   const auto exposed = matches(output, "exposed ([\\d.]+) of ([\\d.]+)");
