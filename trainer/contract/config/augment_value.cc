@@ -5,6 +5,7 @@
 
 #include "trainer/contract/config/config_fields.h"
 #include "trainer/contract/config/config_value.h"
+#include "trainer/contract/config/overload.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::contract {
@@ -15,11 +16,6 @@ constexpr std::size_t kMaxAugmentations = 16;
 constexpr std::string_view kNames = "pad-crop|flip|normalise";
 constexpr std::string_view kPadModes = "zero|symmetric";
 constexpr std::string_view kOffsets = "inclusive|singa";
-
-template <class... Cases>
-struct Overload : Cases... {
-  using Cases::operator()...;
-};
 
 // Reads the options of one augmentation; remembers whether anything was wrong.
 class OptionReader {

@@ -85,6 +85,7 @@ class Reader {
 
   void read(const YAML::Node& root) {
     root_ = place_of(root);
+    if (root_.line == 0 && !source_.file.empty()) root_ = {1, 1};  // an empty file
     if (!root || root.IsNull()) return;
     if (!root.IsMap()) return fail(root_, "", must_be_mapping(root));
     read_map(root, "");

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "trainer/contract/config/nearest_key.h"
+#include "trainer/contract/config/overload.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::contract {
@@ -16,11 +17,6 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxListLength = 1000;
-
-template <class... Cases>
-struct Overload : Cases... {
-  using Cases::operator()...;
-};
 
 bool is_quoted(const YAML::Node& node) { return node.IsScalar() && node.Tag() == "!"; }
 
