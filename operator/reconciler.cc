@@ -1,14 +1,11 @@
 #include "operator/reconciler.h"
 
 #include <span>
-#include <vector>
-
-#include "operator/job/plan.h"
 
 namespace coxswain {
 
 std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
-  const job::Plan plan = job::plan(job, cluster_.observe(job));
+  const job::Plan plan = planner_(job, cluster_.observe(job));
   if (plan.decides) {
     // Stored or refused: either way the next pass starts from what is stored.
     cluster_.record(job, plan.status, plan.events);

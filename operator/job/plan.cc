@@ -17,6 +17,8 @@ namespace coxswain::job {
 
 namespace {
 
+constexpr Seconds kRetryRejected{10};  // quota may be freed without our hearing of it
+
 // Everything one pass knows; `status` is the stored one with the observations entered.
 struct Pass {
   const TrainingJob& job;
@@ -220,7 +222,8 @@ Plan start(Pass pass) {
   const auto problems = validate(pass.job, pass.observed.installation);
   if (!problems.empty()) return reject(std::move(pass), problems.front());
   Status& status = pass.status;
-  const bool resumed = status.attempt_start_time.has_value();
+  const bool resumed =
+      status.attempt_start_time.has_value() || is_true(status, condition::kSuspended);
   clear_condition(status, condition::kInvalid, "Valid", pass.stamp());
   clear_condition(status, condition::kSuspended, "Resumed", pass.stamp());
   if (pass.job.spec.image || status.image.empty())
@@ -266,6 +269,7 @@ Plan bring_up(Pass pass) {
   const bool waits = pass.status.next_retry_time && now < *pass.status.next_retry_time;
   if (pass.view.leftover.empty() && waits) come_back_at(plan, pass.status.next_retry_time, now);
   if (pass.view.leftover.empty() && !waits) plan.actions = create_missing(pass);
+  if (pass.observed.rejection) come_back_at(plan, now + kRetryRejected, now);
   come_back_at(plan, active_deadline(pass), now);
   come_back_at(plan, startup_deadline(pass), now);
   const auto& elastic = pass.job.spec.elastic;

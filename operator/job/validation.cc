@@ -1,4 +1,138 @@
 #include "operator/job/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/job/job_reader.h"
+#include "operator/job/template_rules.h"
+#include "operator/job/training_parts.h"
+#include "operator/job/worker_spec.h"
+#include "trainer/contract/config/text.h"
+
 namespace coxswain::job {
-std::vector<Problem> validate(const TrainingJob& job, const Installation&) { return job.problems; }
+
+namespace {
+
+using Problems = std::vector<Problem>;
+
+constexpr std::size_t kMaxNameLength = 51;  // leaves room for "-worker-4095" in a label of 63
+constexpr std::size_t kMaxHostfileBytes = std::size_t{1} << 20;  // of a ConfigMap
+
+void check_name(const TrainingJob& job, Problems& problems) {
+  const std::string& name = job.metadata.name;
+  if (name.empty()) return;  // reported as missing
+  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto lower_or_digit = [&](char c) { return lower(c) || (c >= '0' && c <= '9'); };
+  const bool fits =
+      lower(name.front()) && lower_or_digit(name.back()) &&
+      std::all_of(name.begin(), name.end(), [&](char c) { return lower_or_digit(c) || c == '-'; });
+  if (!fits)
+    problems.push_back({"metadata.name", 0,
+                        "must be lower-case letters, digits and '-', begin with a letter and not "
+                        "end with '-', got " +
+                            contract::quote(name)});
+  if (name.size() > kMaxNameLength)
+    problems.push_back({"metadata.name", 0,
+                        fmt::format("at most {} characters, got {}", kMaxNameLength, name.size())});
+}
+
+void check_roles(const Spec& spec, const Installation& installation, Problems& problems) {
+  const bool servers = spec.strategy == Strategy::kParameterServer;
+  if (servers && !installation.parameter_server)
+    problems.push_back(
+        {"spec.strategy", 0, "ParameterServer is not in this version; use AllReduce"});
+  if (servers && !spec.server)
+    problems.push_back({"spec.replicaSpecs.Server", 0, "required with strategy ParameterServer"});
+  if (!servers && spec.server)
+    problems.push_back({"spec.replicaSpecs.Server", 0,
+                        "only with strategy ParameterServer; remove it or set the strategy"});
+  if (servers && spec.launcher == Launcher::kMpi)
+    problems.push_back({"spec.launcher", 0, "MPI is for AllReduce; use Env or leave it out"});
+}
+
+bool has_own_command(const Spec& spec) {
+  const Json* container = trainer_container(spec.worker);
+  return container && (container->contains("command") || container->contains("args"));
+}
+
+void check_program(const Spec& spec, Problems& problems) {
+  if (spec.training) return;
+  if (spec.worker.pod_template.is_null())
+    problems.push_back(
+        {"spec.training", 0, "required, or a replicaSpecs.Worker.template whose container trains"});
+  else if (launcher(spec) == Launcher::kMpi && !has_own_command(spec))
+    problems.push_back({"spec.replicaSpecs.Worker.template", 0,
+                        "launcher MPI without `training` starts the container's command on every "
+                        "rank: set command, in an image built from ours"});
+}
+
+void check_elastic(const Spec& spec, Problems& problems) {
+  if (!spec.elastic) return;
+  const int replicas = spec.worker.replicas;
+  const auto& [min, max, degraded, batch] = *spec.elastic;
+  if (min && *min > replicas)
+    problems.push_back({"spec.elasticPolicy.minReplicas", 0,
+                        fmt::format("{} is above Worker.replicas, {}", *min, replicas)});
+  if (max && *max < replicas)
+    problems.push_back({"spec.elasticPolicy.maxReplicas", 0,
+                        fmt::format("{} is below Worker.replicas, {}", *max, replicas)});
+}
+
+void check_image(const Spec& spec, Problems& problems) {
+  if (spec.image && !is_image_reference(*spec.image))
+    problems.push_back(
+        {"spec.image", 0, "not an image ([registry/]name[:tag]): " + contract::quote(*spec.image)});
+}
+
+void check_hostfile(const TrainingJob& job, Problems& problems) {
+  TrainingJob full = job;
+  full.status.workers = job.spec.worker.replicas;
+  const std::size_t bytes = hostfile(full).size();
+  if (bytes > kMaxHostfileBytes)
+    problems.push_back({"spec.replicaSpecs.Worker.replicas", 0,
+                        fmt::format("the hostfile would take {} bytes, at most {}: use fewer "
+                                    "workers with more slots, or a shorter name",
+                                    bytes, kMaxHostfileBytes)});
+}
+
+void check_training(const TrainingJob& job, Problems& problems) {
+  if (!job.spec.training) return;
+  const std::size_t before = problems.size();
+  const contract::TrainerConfig config = read_training_parts(job, problems);
+  if (problems.size() != before) return;
+  const std::int64_t ranks = std::int64_t{job.spec.worker.replicas} * slots_per_worker(job.spec);
+  if (config.reproducible == contract::Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
+    problems.push_back({"spec.training.virtualShards", 0,
+                        fmt::format("{} ranks need at least as many shards, got {}", ranks,
+                                    config.virtual_shards)});
+}
+
+}  // namespace
+
+std::vector<Problem> validate(const TrainingJob& job, const Installation& installation) {
+  Problems problems = job.problems;
+  const Spec& spec = job.spec;
+  check_name(job, problems);
+  check_roles(spec, installation, problems);
+  check_image(spec, problems);
+  check_template(job, spec.worker, "spec.replicaSpecs.Worker.template", installation, problems);
+  if (spec.server)
+    check_template(job, *spec.server, "spec.replicaSpecs.Server.template", installation, problems);
+  check_program(spec, problems);
+  if (spec.data_volume)
+    check_volume_source(*spec.data_volume, "spec.volumes.data", installation, problems);
+  if (spec.checkpoints_volume)
+    check_volume_source(*spec.checkpoints_volume, "spec.volumes.checkpoints", installation,
+                        problems);
+  check_elastic(spec, problems);
+  check_hostfile(job, problems);
+  check_training(job, problems);
+  for (Problem& problem : problems)
+    if (problem.line == 0) problem.line = line_of(job, problem.path);
+  std::stable_sort(problems.begin(), problems.end(),
+                   [](const Problem& a, const Problem& b) { return a.line < b.line; });
+  return problems;
+}
+
 }  // namespace coxswain::job

@@ -114,7 +114,9 @@ std::vector<std::string> command_of(const TrainingJob& job, const WorkerId& id,
   const Spec& spec = job.spec;
   if (id.role == Role::kServer) return {"coxswain-trainer", "server"};
   if (!spec.training && launcher(spec) == Launcher::kEnv) return {};
-  std::vector<std::string> command = {"coxswain-trainer", "worker", "--"};
+  std::vector<std::string> command = {"coxswain-trainer", "worker"};
+  if (launcher(spec) == Launcher::kEnv) command.insert(command.end(), {"--launcher", "env"});
+  command.push_back("--");
   const std::vector<std::string> rank =
       spec.training
           ? std::vector<std::string>{"coxswain-trainer", "train", "--config", paths.config}

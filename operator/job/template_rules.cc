@@ -1,0 +1,219 @@
+#include "operator/job/template_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "operator/job/json_fields.h"
+#include "operator/job/quantity.h"
+#include "operator/job/security_rules.h"
+#include "trainer/contract/config/text.h"
+
+namespace coxswain::job {
+
+namespace {
+
+constexpr std::size_t kMaxEnvironmentBytes = 128 * 1024;
+
+// Names that we set, or that would take the launch out of our hands.
+constexpr auto kReservedNames =
+    std::to_array<std::string_view>({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK",
+                                     "LOCAL_RANK", "TF_CONFIG", "LD_PRELOAD", "NCCL_COMM_ID"});
+constexpr auto kReservedPrefixes = std::to_array<std::string_view>(
+    {"COXSWAIN_", "PET_", "DEEPLEARNING_", "OMPI_COMM_", "OMPI_MCA_orte_", "PRTE_MCA_prte_"});
+
+bool is_reserved(std::string_view name) {
+  const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  return std::find(kReservedNames.begin(), kReservedNames.end(), name) != kReservedNames.end() ||
+         std::any_of(kReservedPrefixes.begin(), kReservedPrefixes.end(), begins);
+}
+
+bool is_environment_name(std::string_view name) {
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+  };
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end() || !found->is_string()) return "";
+  return found->get<std::string>();
+}
+
+void check_environment(JsonFields& container) {
+  std::size_t bytes = 0;
+  for (const auto& [value, path] : container.elements("env")) {
+    const std::string name = text_at(value, "name");
+    bytes += name.size() + text_at(value, "value").size();
+    if (!is_environment_name(name))
+      container.refuse(path + ".name",
+                       "not a name of an environment variable: " + contract::quote(name));
+    if (is_reserved(name))
+      container.refuse(path + ".name",
+                       contract::quote(name) + " is set by the operator; remove it");
+  }
+  if (bytes > kMaxEnvironmentBytes)
+    container.refuse(container.path_of("env"),
+                     fmt::format("at most {} bytes in all, got {}", kMaxEnvironmentBytes, bytes));
+}
+
+void check_words(JsonFields& container, const char* key) {
+  for (const auto& [value, path] : container.elements(key))
+    if (!value.is_string()) container.refuse(path, "must be a text, got " + describe(value));
+}
+
+std::optional<double> quantity(JsonFields& fields, const Json& value, const std::string& path) {
+  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  const auto amount = parse_quantity(text);
+  if (!amount) fields.refuse(path, "not a quantity (as 500m, 2 or 4Gi): " + contract::quote(text));
+  return amount;
+}
+
+void check_resources(JsonFields& container) {
+  const Json* value = container.find("resources");
+  if (!value) return;
+  JsonFields resources(*value, container.path_of("resources"), container.problems());
+  Json requests = Json::object();
+  Json limits = Json::object();
+  resources.read_object("requests", requests);
+  resources.read_object("limits", limits);
+  for (const auto& [name, limit] : limits.items())
+    quantity(resources, limit, resources.path_of("limits." + name));
+  for (const auto& [name, request] : requests.items()) {
+    const std::string path = resources.path_of("requests." + name);
+    const auto amount = quantity(resources, request, path);
+    if (!amount || !limits.contains(name)) continue;
+    const Json& limit = limits.at(name);
+    const auto most = parse_quantity(limit.is_string() ? limit.get<std::string>() : limit.dump());
+    if (most && *amount > *most)
+      resources.refuse(path, fmt::format("{} is above its limit {}", request.dump(), limit.dump()));
+  }
+}
+
+void check_ports(JsonFields& container) {
+  for (const auto& [value, path] : container.elements("ports")) {
+    JsonFields port(value, path, container.problems());
+    int number = 0;
+    port.require("containerPort");
+    port.read("containerPort", number, {1, 65535});
+  }
+}
+
+void check_mounts(JsonFields& container, const std::set<std::string>& volumes) {
+  for (const auto& [value, path] : container.elements("volumeMounts")) {
+    const std::string name = text_at(value, "name");
+    if (!volumes.contains(name))
+      container.refuse(path + ".name", "no volume of this name: " + contract::quote(name));
+  }
+}
+
+void check_container(const Json& value, const std::string& path, bool trains,
+                     const std::set<std::string>& volumes, std::vector<Problem>& problems) {
+  JsonFields container(value, path, problems);
+  std::string image;
+  container.read("image", image);
+  const bool given = container.find("image") != nullptr;
+  if (!given && !trains) container.refuse(container.path_of("image"), "required");
+  if (given && !is_image_reference(image))
+    container.refuse(container.path_of("image"),
+                     "not an image ([registry/]name[:tag]): " + contract::quote(image));
+  check_words(container, "command");
+  check_words(container, "args");
+  check_environment(container);
+  check_resources(container);
+  check_ports(container);
+  check_mounts(container, volumes);
+}
+
+std::set<std::string> volume_names(const TrainingJob& job, JsonFields& pod) {
+  std::set<std::string> names;
+  for (const auto& [value, path] : pod.elements("volumes")) names.insert(text_at(value, "name"));
+  if (job.spec.data_volume) names.insert("data");
+  if (job.spec.checkpoints_volume) names.insert("checkpoints");
+  return names;
+}
+
+void check_containers(const TrainingJob& job, const ReplicaSpec& replicas, JsonFields& pod) {
+  const auto containers = pod.elements("containers");
+  if (containers.empty()) pod.refuse(pod.path_of("containers"), "at least one container");
+  const std::set<std::string> volumes = volume_names(job, pod);
+  const Json* trainer = trainer_container(replicas);
+  std::set<std::string> names;
+  for (const auto& [value, path] : containers) {
+    const std::string name = text_at(value, "name");
+    if (name.empty()) pod.refuse(path + ".name", "required");
+    if (!name.empty() && !names.insert(name).second)
+      pod.refuse(path + ".name", "a second container named " + contract::quote(name));
+    check_container(value, path, &value == trainer, volumes, pod.problems());
+  }
+  for (const auto& [value, path] : pod.elements("initContainers"))
+    check_container(value, path, false, volumes, pod.problems());
+  if (!trainer && !containers.empty())
+    pod.refuse(
+        pod.path_of("containers"),
+        fmt::format("name the container that trains `trainer` (found {})", fmt::join(names, ", ")));
+}
+
+void check_placement(JsonFields& pod) {
+  Json selector = Json::object();
+  pod.read_object("nodeSelector", selector);
+  for (const auto& [key, value] : selector.items())
+    if (!value.is_string())
+      pod.refuse(pod.path_of("nodeSelector." + key), "must be a text, got " + describe(value));
+  for (const auto& [value, path] : pod.elements("tolerations")) {
+    const std::string how = text_at(value, "operator");
+    if (!how.empty() && how != "Exists" && how != "Equal")
+      pod.refuse(path + ".operator", "must be Exists or Equal, got " + contract::quote(how));
+  }
+  const Json* restart = pod.find("restartPolicy");
+  if (restart && *restart != "Never")
+    pod.refuse(pod.path_of("restartPolicy"),
+               "must be Never: the operator restarts whole gangs; got " + describe(*restart));
+}
+
+}  // namespace
+
+bool is_image_reference(const std::string& text) {
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("._-/:@").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  const auto edge = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  return !text.empty() && text.size() <= 512 && edge(text.front()) && edge(text.back()) &&
+         std::all_of(text.begin(), text.end(), fits) && text.find("::") == std::string::npos &&
+         text.find("//") == std::string::npos;
+}
+
+void check_template(const TrainingJob& job, const ReplicaSpec& replicas, const std::string& path,
+                    const Installation& installation, std::vector<Problem>& problems) {
+  const Json& value = replicas.pod_template;
+  if (value.is_null()) return;
+  refuse_namespaces(value, path, problems);
+  JsonFields fields(value, path, problems);
+  const Json* spec = fields.require("spec");
+  if (!spec) return;
+  JsonFields pod(*spec, fields.path_of("spec"), problems);
+  check_containers(job, replicas, pod);
+  check_placement(pod);
+  if (!installation.unrestricted_templates) check_restricted(pod);
+}
+
+void check_volume_source(const Json& source, const std::string& path,
+                         const Installation& installation, std::vector<Problem>& problems) {
+  refuse_namespaces(source, path, problems);
+  if (source.size() != 1) {
+    problems.push_back({path, 0, "must name one source, as persistentVolumeClaim: {claimName: x}"});
+    return;
+  }
+  const std::string kind = source.begin().key();
+  if (kind == "persistentVolumeClaim" && text_at(source.begin().value(), "claimName").empty())
+    problems.push_back({path + ".persistentVolumeClaim.claimName", 0, "required"});
+  if (!installation.unrestricted_templates) check_volume_kind(kind, path, problems);
+}
+
+}  // namespace coxswain::job
