@@ -130,6 +130,43 @@ Window window_of(const Node& node) {
           .pad_high = pad};
 }
 
+tensor::DataType data_type_of(const Desc& desc) {
+  return type_of(desc) == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
+}
+
+Desc lanes_order(const tensor::Shape& shape, Type type) {
+  return {to_dims(shape), type, type == Type::f32 ? Tag::Abcd16a : Tag::Abcd32a};
+}
+
+bool is_lanes_order(const Desc& desc) {
+  const Dims dims = dims_of(desc);
+  return dims.size() == 4 && desc == lanes_order({dims[0], dims[1], dims[2], dims[3]}, type_of(desc));
+}
+
+std::optional<LanesConvolution> lanes_convolution(const Program& program, int index) {
+  const Node& node = node_of(program, index);
+  const tensor::Shape& input = node_of(program, node.inputs[0]).shape;
+  const Type type = compute_type(program);
+  const auto in_lanes = [&](const Node& reader) {
+    return reader.op == graph::Op::kMaxPool && reader.pad == 0 && reader.kernel == reader.stride;
+  };
+  for (const Node& reader : program.graph.nodes) {
+    if (std::ranges::count(reader.inputs, index) > 0 && !in_lanes(reader)) return std::nullopt;
+  }
+  const bool shape = node.stride == 1 && node.pad == 0 && (node.kernel == 3 || node.kernel == 5) &&
+                     node.channels % 16 != 0 && to_type(node.type) == type;
+  const tensor::DataType data = type == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
+  // Tanh is a pass of its own, over values that bf16 would have rounded already.
+  const bool rounds_twice = node.activation == graph::Activation::kTanh && type == Type::bf16;
+  if (!shape || rounds_twice || !lanes_supported(data)) return std::nullopt;
+  return LanesConvolution{.blocks = (input.n + lanes_of(data) - 1) / lanes_of(data),
+                          .in_channels = input.c,
+                          .in_height = input.h,
+                          .in_width = input.w,
+                          .channels = node.channels,
+                          .kernel = node.kernel};
+}
+
 ConvKernels make_conv_kernels(const dnnl::engine& engine, const LayerSetting& setting) {
   const Program& program = *setting.program;
   const Node& node = node_of(program, setting.node);

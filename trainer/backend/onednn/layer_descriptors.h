@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "trainer/backend/onednn/lanes_convolution.h"
 #include "trainer/backend/onednn/onednn_compat.h"
 #include "trainer/graph/program.h"
 
@@ -40,6 +41,13 @@ Dims dense_source_dims(const tensor::Shape& input);
 
 dnnl::primitive_attr user_scratchpad();
 Window window_of(const graph::Node& node);
+
+// The convolution as lanes_convolution.h does it, where that is faster than oneDNN: a rule of shapes and
+// instructions alone. Its max-pool then runs in the same order.
+std::optional<LanesConvolution> lanes_convolution(const graph::Program& program, int node);
+Desc lanes_order(const tensor::Shape& shape, Type type);
+bool is_lanes_order(const Desc& desc);
+tensor::DataType data_type_of(const Desc& desc);
 
 ConvKernels make_conv_kernels(const dnnl::engine& engine, const LayerSetting& setting);
 DenseKernels make_dense_kernels(const dnnl::engine& engine, const LayerSetting& setting);

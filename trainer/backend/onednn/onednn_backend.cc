@@ -55,6 +55,9 @@ std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
                                                 const graph::Parameter& parameter) {
   if (parameter.kind != tensor::SegmentKind::kWeight) return std::nullopt;
   const graph::Node& node = training.graph.nodes[static_cast<std::size_t>(parameter.node)];
+  if (node.op == graph::Op::kConv2d && onednn::lanes_convolution(training, parameter.node)) {
+    return std::nullopt;
+  }
   const onednn::LayerSetting setting{&training, parameter.node, shared_.options.winograd};
   try {
     const bool dense = node.op == graph::Op::kDense;

@@ -29,6 +29,7 @@ struct StepState {
 // What the steps of one node leave for its later ones.
 struct NodeState {
   std::optional<ConvKernels> conv;
+  std::optional<LanesConvolution> lanes;  // instead of `conv`
   std::optional<DenseKernels> dense;
   std::optional<NormForward> norm;
   std::optional<PoolForward> pool;
@@ -84,6 +85,11 @@ Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const 
 void record_conv_forward(Plan& plan, const Step& step);
 void record_conv_weights(Plan& plan, const Step& step);
 void record_conv_data(Plan& plan, const Step& step);
+void record_lanes_forward(Plan& plan, const Step& step);
+void record_lanes_weights(Plan& plan, const Step& step);
+void record_lanes_data(Plan& plan, const Step& step);
+void record_lanes_pool_forward(Plan& plan, const Step& step);
+void record_lanes_pool_backward(Plan& plan, const Step& step);
 void record_dense_forward(Plan& plan, const Step& step);
 void record_dense_weights(Plan& plan, const Step& step);
 void record_dense_data(Plan& plan, const Step& step);

@@ -13,6 +13,8 @@ Dims weight_dims(const Plan& plan, const Node& node) {
 void record_conv_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
+  state.lanes = lanes_convolution(plan.program, step.node);
+  if (state.lanes) return record_lanes_forward(plan, step);
   state.conv = make_conv_kernels(plan.tape.engine(), {&plan.program, step.node, plan.options.winograd});
   const ConvForward& kernel = state.conv->forward;
   const Tensor weights =
@@ -31,6 +33,7 @@ void record_conv_forward(Plan& plan, const Step& step) {
 
 void record_conv_weights(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
+  if (plan.state_of(step.node).lanes) return record_lanes_weights(plan, step);
   const ConvWeights& kernel = *plan.state_of(step.node).conv->weights;
   const Tensor stored =
       stored_gradients(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
@@ -50,6 +53,7 @@ void record_conv_weights(Plan& plan, const Step& step) {
 
 void record_conv_data(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
+  if (plan.state_of(step.node).lanes) return record_lanes_data(plan, step);
   const ConvData& kernel = *plan.state_of(step.node).conv->data;
   const Tensor weights =
       stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));

@@ -34,7 +34,7 @@ Tensor record_mask(Plan& plan, const Node& node, const Desc& like) {
 }
 
 void record_apply(Plan& plan, const Node& node, const Tensor& from, const Tensor& mask, const Tensor& to) {
-  const DataType type = type_of(to.desc) == Type::f32 ? DataType::kFloat32 : DataType::kBFloat16;
+  const DataType type = data_type_of(to.desc);
   const auto count = static_cast<std::int64_t>(mask.desc.get_size());
   const float scale = 1.F / (1.F - node.rate);
   plan.tape.add({from.buffer, mask.buffer, to.buffer}, [=](const Addresses& addresses) {

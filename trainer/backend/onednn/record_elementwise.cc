@@ -9,10 +9,6 @@ namespace coxswain::backend::onednn {
 
 namespace {
 
-DataType data_type_of(const Desc& desc) {
-  return type_of(desc) == Type::f32 ? DataType::kFloat32 : DataType::kBFloat16;
-}
-
 std::int64_t stored_elements(const Desc& desc) {
   return static_cast<std::int64_t>(desc.get_size()) / tensor::size_of(data_type_of(desc));
 }

@@ -82,8 +82,7 @@ void record_tanh(Plan& plan, const Tensor& values) {
 Tensor record_tanh_derivative(Plan& plan, const Tensor& output, const Tensor& gradient) {
   const Tensor result = plan.tape.new_tensor(gradient.desc);
   const Tensor y = converted(plan, output, gradient.desc);
-  const bool wide = type_of(gradient.desc) == Type::f32;
-  const DataType type = wide ? DataType::kFloat32 : DataType::kBFloat16;
+  const DataType type = data_type_of(gradient.desc);
   const auto count = static_cast<std::int64_t>(gradient.desc.get_size()) / tensor::size_of(type);
   plan.tape.add({y.buffer, gradient.buffer, result.buffer}, [=](const Addresses& addresses) {
     const void* part = addresses.bytes(gradient.buffer);

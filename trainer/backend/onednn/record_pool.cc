@@ -21,6 +21,7 @@ void record_pool_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
   const Tensor& source = plan.edge(node.inputs[0]);
+  if (is_lanes_order(source.desc)) return record_lanes_pool_forward(plan, step);
   const Desc any(to_dims(node.shape), type_of(source.desc), Tag::any);
   const auto kind = plan.program.training ? dnnl::prop_kind::forward_training
                                           : dnnl::prop_kind::forward_inference;
@@ -40,6 +41,7 @@ void record_pool_backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
   const Desc& source = plan.edge(node.inputs[0]).desc;
+  if (is_lanes_order(source)) return record_lanes_pool_backward(plan, step);
   const Desc output = state.pool->dst_desc();
   const PoolBackward kernel = pool_backward(plan.tape.engine(), algorithm_of(node), source, output,
                                             pool_window(plan, node), *state.pool, user_scratchpad());
