@@ -135,6 +135,15 @@ Published Publisher::publish(const Contents& contents) {
   check_tensors(contents.model);
   check_tensors(contents.optimizer);
   check_fence();
+  try {
+    return publish_steps(contents);
+  } catch (const Error&) {
+    check_fence();  // a newer generation may have taken the files away: that is the cause then
+    throw;
+  }
+}
+
+Published Publisher::publish_steps(const Contents& contents) {
   remove_leftovers();
   Manifest manifest{.name = {.generation = generation_, .step = contents.state.step},
                     .fingerprint = contents.state.fingerprint};
@@ -153,9 +162,9 @@ Published Publisher::publish(const Contents& contents) {
   try {
     files_.sync_directory(directory_);
     verify(files_, published.path);
-  } catch (const Error&) {
+  } catch (const Error& error) {
     discard_published(name);
-    throw;
+    throw Error(ExitCode::kVolume, fmt::format("{} (found when it was read back)", error.what()));
   }
   try {
     update_latest(name);

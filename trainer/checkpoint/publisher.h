@@ -37,6 +37,7 @@ class Publisher {
   Published publish(const Contents& contents);
 
  private:
+  Published publish_steps(const Contents& contents);
   void claim(bool new_run);
   void check_fence();
   void remove_leftovers();
