@@ -22,8 +22,10 @@ bool has_room(int file_descriptor, std::chrono::milliseconds patience) {
 
 }  // namespace
 
-TextSink::TextSink(int file_descriptor)
-    : file_descriptor_(file_descriptor), terminal_(isatty(file_descriptor) == 1) {}
+TextSink::TextSink(int file_descriptor, std::optional<int> columns)
+    : file_descriptor_(file_descriptor),
+      columns_(columns),
+      terminal_(isatty(file_descriptor) == 1) {}
 
 void TextSink::write(std::string_view text, std::chrono::milliseconds patience) {
   if (text.empty() || broken_) return;
@@ -58,6 +60,7 @@ bool TextSink::write_all(std::string_view text, std::chrono::milliseconds patien
 }
 
 int TextSink::width() const {
+  if (columns_ && *columns_ > 0) return *columns_;
   winsize size{};
   if (ioctl(file_descriptor_, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
   return size.ws_col;

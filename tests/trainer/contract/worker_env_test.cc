@@ -18,20 +18,19 @@ EnvironmentLookup lookup_in(const std::map<std::string, std::string>& variables)
 }  // namespace
 
 TEST(WorkerEnv, comes_back_from_its_variables) {
-  const WorkerEnv env{
-      .job = "mnist",
-      .role = Role::kServer,
-      .index = 3,
-      .attempt = 2,
-      .world_size = 8,
-      .slots = 2,
-      .config = "/etc/coxswain/training.yaml",
-      .checkpoints = "/checkpoints",
-      .hostfile = "/etc/coxswain/hostfile",
-      .servers = {"a:9500", "[::1]:9501"},
-      .startup_seconds = 30,
-      .run_dir = "/tmp/run dir",
-  };
+  WorkerEnv env;
+  env.job = "mnist";
+  env.role = Role::kServer;
+  env.index = 3;
+  env.attempt = 2;
+  env.world_size = 8;
+  env.slots = 2;
+  env.config = "/etc/coxswain/training.yaml";
+  env.checkpoints = "/checkpoints";
+  env.hostfile = "/etc/coxswain/hostfile";
+  env.servers = {"a:9500", "[::1]:9501"};
+  env.startup_seconds = 30;
+  env.run_dir = "/tmp/run dir";
   const auto variables = to_env(env);
   EXPECT_EQ(variables.size(), 12U);
   EXPECT_EQ(variables.at("COXSWAIN_SERVERS"), "a:9500,[::1]:9501");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/trainer/report/pipe.h"
 
 namespace coxswain::report {
@@ -17,6 +19,18 @@ TEST(TextSink, writes_what_it_is_given) {
   sink.write("");
   sink.write(std::string(10000, 'b'));
   EXPECT_EQ(pipe.read_so_far(), "a\n" + std::string(10000, 'b'));
+}
+
+TEST(TextSink, believes_what_it_is_told_of_the_terminal) {
+  const Pipe pipe;
+  const TextSink behind_a_pipe(pipe.writer(), 132);
+  EXPECT_TRUE(behind_a_pipe.is_terminal());
+  EXPECT_EQ(behind_a_pipe.width(), 132);
+  const int controller = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(controller, 0);
+  EXPECT_TRUE(TextSink(controller).is_terminal());
+  EXPECT_FALSE(TextSink(controller, 0).is_terminal());
+  close(controller);
 }
 
 TEST(TextSink, survives_a_closed_pipe) {
