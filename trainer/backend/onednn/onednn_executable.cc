@@ -49,6 +49,9 @@ void OneDnnExecutable::record(tensor::ParameterBuffer& parameters) {
     ++plan.step;
   }
   edges_ = std::move(plan.edges);
+  for (const NodeState& node : plan.nodes) {
+    if (node.sums_alone != nullptr) left_out_ = node.sums_alone->writes[0];
+  }
 }
 
 void OneDnnExecutable::check(const Batch& batch) const {
@@ -90,6 +93,11 @@ void OneDnnExecutable::run(int step_index) {
 }
 
 std::vector<float> OneDnnExecutable::fetch(int edge) {
+  if (!state_.observed && edge == left_out_) {
+    state_.observed = true;
+    tape_.run(next_step_ - 1);
+  }
+  state_.observed = true;
   const tensor::Shape& shape = program_.edges[static_cast<std::size_t>(edge)].shape;
   std::vector<float> values(static_cast<std::size_t>(shape.elements()));
   dnnl::memory canonical(plain(to_dims(shape), Type::f32), shared_.engine, values.data());
@@ -101,6 +109,8 @@ std::vector<float> OneDnnExecutable::fetch(int edge) {
 }
 
 void OneDnnExecutable::store(int edge, std::span<const float> values) {
+  bind();
+  state_.observed = true;
   if (next_step_ > last_reads_[static_cast<std::size_t>(edge)]) return;
   const tensor::Shape& shape = program_.edges[static_cast<std::size_t>(edge)].shape;
   std::vector<float> copy(values.begin(), values.end());

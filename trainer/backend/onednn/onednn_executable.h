@@ -18,7 +18,8 @@ struct Shared {
 };
 
 // Resource. A program recorded on a tape. Copies of weights in other orders or types are made by the steps
-// that use them, so that parameters_changed() has nothing to do.
+// that use them, so that parameters_changed() has nothing to do. An executable whose edges are looked at (fetch,
+// store) computes all of them from then on.
 class OneDnnExecutable : public Executable {
  public:
   OneDnnExecutable(Shared& shared, const graph::Program& program, tensor::ParameterBuffer& parameters);
@@ -44,6 +45,7 @@ class OneDnnExecutable : public Executable {
   Tape tape_;
   std::vector<Tensor> edges_;
   std::vector<int> last_reads_;
+  int left_out_ = -1;  // the edge of which only channel sums are computed while nobody looks
   std::int64_t bound_generation_ = -1;
   int next_step_ = 0;
 };

@@ -24,12 +24,14 @@ using tensor::DataType;
 struct StepState {
   Batch batch;
   LossSums sums;
+  bool observed = false;  // someone looks at edges: all of them are computed
 };
 
 // What the steps of one node leave for its later ones.
 struct NodeState {
   std::optional<ConvKernels> conv;
   std::optional<LanesConvolution> lanes;  // instead of `conv`
+  const Step* sums_alone = nullptr;  // BatchNorm: the step whose output is needed as channel sums alone
   std::optional<DenseKernels> dense;
   std::optional<NormForward> norm;
   std::optional<PoolForward> pool;
@@ -90,6 +92,13 @@ void record_lanes_weights(Plan& plan, const Step& step);
 void record_lanes_data(Plan& plan, const Step& step);
 void record_lanes_pool_forward(Plan& plan, const Step& step);
 void record_lanes_pool_backward(Plan& plan, const Step& step);
+
+// d(input) of a convolution that only a BatchNorm with fixed gamma reads, itself without a gradient to give
+// (MXNet's bn_data): nothing but its channel sums, beta's gradient, is needed. They follow from sums of
+// d(output) over the window's taps, without the 3-channel convolution for which oneDNN has no good kernel.
+bool needs_only_channel_sums(const Plan& plan, const Step& conv_data);
+void record_channel_sums(Plan& plan, const Step& conv_data, float* sums);
+
 void record_dense_forward(Plan& plan, const Step& step);
 void record_dense_weights(Plan& plan, const Step& step);
 void record_dense_data(Plan& plan, const Step& step);

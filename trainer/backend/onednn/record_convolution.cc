@@ -54,6 +54,11 @@ void record_conv_weights(Plan& plan, const Step& step) {
 void record_conv_data(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   if (plan.state_of(step.node).lanes) return record_lanes_data(plan, step);
+  const bool sums_alone = needs_only_channel_sums(plan, step);
+  if (sums_alone) {
+    plan.state_of(node.inputs[0]).sums_alone = &step;
+    plan.tape.run_when(&plan.state.observed);
+  }
   const ConvData& kernel = *plan.state_of(step.node).conv->data;
   const Tensor weights =
       stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
@@ -63,6 +68,7 @@ void record_conv_data(Plan& plan, const Step& step) {
                  {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
                  {DNNL_ARG_DIFF_SRC, gradient}});
   deliver(plan, step.writes[0], gradient);
+  plan.tape.run_when(nullptr);
 }
 
 }  // namespace coxswain::backend::onednn

@@ -62,11 +62,6 @@ void record_statistics(Plan& plan, const Node& node, const Tensor& mean, const T
   });
 }
 
-// bf16 programs normalise in bf16 even where the input is a float32 image: the reference rounds it too.
-Tensor norm_source(Plan& plan, int edge) {
-  return converted(plan, plan.edge(edge), with_type(plan.edge(edge).desc, compute_type(plan.program)));
-}
-
 dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
   return norm_flags(!plan.program.training, fuses_relu(node));
 }
@@ -108,7 +103,7 @@ void record_diff_scale_shift(Plan& plan, const Node& node, const Tensor& gradien
 void record_norm_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
-  const Tensor source = norm_source(plan, node.inputs[0]);
+  const Tensor& source = plan.edge(node.inputs[0]);
   const bool training = plan.program.training;
   const Desc channels = plain({node.shape.c}, Type::f32);
   state.norm = norm_forward(
@@ -143,7 +138,12 @@ void record_norm_forward(Plan& plan, const Step& step) {
 void record_norm_backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
-  const Tensor source = norm_source(plan, step.reads.front());
+  const Tensor& source = plan.edge(step.reads.front());
+  if (state.sums_alone != nullptr) {
+    plan.tape.run_when(&plan.state.observed, false);
+    record_channel_sums(plan, *state.sums_alone, gradients_of(plan, node, "bias"));
+    plan.tape.run_when(&plan.state.observed);
+  }
   Tensor output_gradient = converted(plan, plan.edge(step.reads.back()), source.desc);
   if (node.activation == graph::Activation::kTanh) {
     output_gradient = record_tanh_derivative(plan, plan.edge(step.node), output_gradient);
@@ -165,6 +165,7 @@ void record_norm_backward(Plan& plan, const Step& step) {
   plan.tape.add(dnnl::batch_normalization_backward(kernel), kernel.scratchpad_desc(), std::move(arguments));
   record_diff_scale_shift(plan, node, parameter_gradients);
   if (!step.writes.empty()) deliver(plan, step.writes[0], gradient);
+  plan.tape.run_when(nullptr);
 }
 
 }  // namespace coxswain::backend::onednn

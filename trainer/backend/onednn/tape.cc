@@ -59,13 +59,19 @@ void Tape::add(const dnnl::primitive& primitive, const Desc& scratchpad,
     operation.memories.push_back(argument.tensor.memory);
     operation.arguments.push_back({argument.id, operation.memories.back().get()});
   }
-  operations_.push_back(std::move(operation));
+  append(std::move(operation));
 }
 
 void Tape::add(const std::vector<int>& buffers, Loop loop) {
   for (const int buffer : buffers) touch(buffer);
   Operation operation;
   operation.loop = std::move(loop);
+  append(std::move(operation));
+}
+
+void Tape::append(Operation operation) {
+  operation.condition = condition_;
+  operation.wanted = wanted_;
   operations_.push_back(std::move(operation));
 }
 
@@ -88,6 +94,7 @@ void Tape::run(int step) {
   const int first = step == 0 ? 0 : step_ends_[at(step - 1)];
   for (int i = first; i < step_ends_[at(step)]; ++i) {
     const Operation& operation = operations_[at(i)];
+    if (operation.condition != nullptr && *operation.condition != operation.wanted) continue;
     if (operation.loop) {
       operation.loop(addresses_);
       continue;

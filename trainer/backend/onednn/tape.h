@@ -59,6 +59,12 @@ class Tape {
   Tensor outside(const Desc& desc, void* data) const;                  // memory that is not the tape's
   void touch(int buffer);  // alive at the next operation (or the last, once the step is over)
 
+  // Operations recorded from here on run only while *condition == wanted; nullptr: always.
+  void run_when(const bool* condition, bool wanted = true) {
+    condition_ = condition;
+    wanted_ = wanted;
+  }
+
   void begin_step();
   void end_step(const std::vector<int>& written);  // buffers that must still hold their values afterwards
   void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
@@ -76,6 +82,8 @@ class Tape {
     std::vector<dnnl_exec_arg_t> arguments;
     std::vector<dnnl::memory> memories;  // keeps what `arguments` points to
     Loop loop;
+    const bool* condition = nullptr;
+    bool wanted = true;
   };
   struct View {
     dnnl::memory memory;
@@ -83,6 +91,7 @@ class Tape {
     std::int64_t offset;
   };
 
+  void append(Operation operation);
   void touch_at(int buffer, int operation);
 
   dnnl::engine engine_;
@@ -92,6 +101,8 @@ class Tape {
   std::vector<graph::Lifetime> lifetimes_;
   std::vector<View> views_;
   graph::MemoryPlan plan_;
+  const bool* condition_ = nullptr;
+  bool wanted_ = true;
   Addresses addresses_;
 };
 

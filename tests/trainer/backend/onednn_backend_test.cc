@@ -1,0 +1,249 @@
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "tests/support/test_flags.h"
+#include "tests/trainer/backend/model_run.h"
+#include "trainer/backend/onednn/dropout_mask.h"
+#include "trainer/backend/onednn/onednn_backend.h"
+#include "trainer/backend/reference/reference_backend.h"
+#include "trainer/contract/error.h"
+#include "trainer/graph/models/models.h"
+#include "trainer/tensor/philox.h"
+
+namespace coxswain::test {
+namespace {
+
+using backend::LayoutKind;
+using backend::make_onednn_backend;
+using graph::Graph;
+using graph::Mode;
+using graph::Precision;
+
+Graph model(const char* name, const graph::Shape& input) { return graph::build_model(name, input, 10, 0); }
+
+// Of the difference of two tensors, relative to the first.
+double relative_error(const std::vector<float>& expected, const std::vector<float>& actual) {
+  double squares = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    squares += static_cast<double>(expected[i]) * expected[i];
+    difference += (static_cast<double>(expected[i]) - actual[i]) * (expected[i] - actual[i]);
+  }
+  return std::sqrt(difference / squares);
+}
+
+TEST(OneDnnBackend, stores_weights_natively_with_zero_padding_and_gives_them_back) {
+  const auto onednn = make_onednn_backend({});
+  for (const char* name : {"cifar-resnet8", "keras-cnn", "singa-cnn", "lenet"}) {
+    const bool colour = std::strncmp(name, "cifar", 5) == 0;
+    const graph::Program program = graph::compile(model(name, {1, colour ? 3 : 1, 28, 28}), 16,
+                                                  Precision::kFloat32, Mode::kTraining);
+    const tensor::ParameterLayout layout = onednn->layout(program, LayoutKind::kNative);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(flags().seed));
+    std::uniform_real_distribution<float> uniform(1, 2);
+    for (const tensor::Segment& segment : layout.segments) {
+      if (segment.kind == tensor::SegmentKind::kControl) continue;
+      std::vector<float> canonical(static_cast<std::size_t>(segment.elements()));
+      for (float& value : canonical) value = uniform(random);
+      std::vector<float> stored(static_cast<std::size_t>(segment.stored), -1.F);
+      onednn->from_canonical(segment, canonical, stored);
+      EXPECT_EQ(std::ranges::count(stored, 0.F), segment.stored - segment.elements())
+          << segment.name << " of " << name;
+      std::vector<float> back(canonical.size());
+      onednn->to_canonical(segment, stored, back);
+      EXPECT_EQ(back, canonical) << segment.name << " of " << name;
+    }
+  }
+}
+
+TEST(OneDnnBackend, stores_weights_canonically_where_asked) {
+  const auto onednn = make_onednn_backend({});
+  const graph::Program program =
+      graph::compile(model("cifar-resnet8", {1, 3, 28, 28}), 16, Precision::kFloat32, Mode::kTraining);
+  for (const tensor::Segment& s : onednn->layout(program, LayoutKind::kCanonical).segments) {
+    EXPECT_EQ(s.layout, "canonical") << s.name;
+    EXPECT_EQ(s.stored, s.elements()) << s.name;
+  }
+}
+
+TEST(OneDnnBackend, computes_the_same_gradients_from_native_and_canonical_weights) {
+  const Graph net = model("cifar-resnet8", {1, 3, 14, 14});
+  const auto onednn = make_onednn_backend({});
+  ModelRun native(*onednn, net, {.rows = 6});
+  native.forward();
+  native.backward();
+  tensor::ParameterBuffer canonical(onednn->layout(native.program, LayoutKind::kCanonical), 0);
+  for (const graph::Parameter& p : native.program.parameters) {
+    const tensor::Segment& to = canonical.layout().segments[static_cast<std::size_t>(
+        canonical.layout().find(p.name).value())];
+    const tensor::Segment& from = native.segment(p.name);
+    onednn->to_canonical(from, native.parameters->weights(from), canonical.weights(to));
+  }
+  const auto executable = onednn->prepare(native.program, canonical);
+  backend::forward(*executable, native.batch);
+  backend::backward(*executable, [](int) {});
+  for (const graph::Parameter& p : native.program.parameters) {
+    const tensor::Segment& segment = canonical.layout().segments[static_cast<std::size_t>(
+        canonical.layout().find(p.name).value())];
+    const std::span<float> gradients = canonical.gradients(segment);
+    EXPECT_EQ(native.gradients(p.name), std::vector<float>(gradients.begin(), gradients.end())) << p.name;
+  }
+}
+
+// CheckedBackend looks at every edge; here nobody looks, and steps may be shortened.
+TEST(OneDnnBackend, agrees_with_the_reference_over_a_whole_pass) {
+  for (const char* name : {"cifar-resnet8", "singa-cnn", "keras-cnn"}) {
+    const bool colour = std::strncmp(name, "cifar", 5) == 0;
+    const Graph net = model(name, {1, colour ? 3 : 1, 16, 16});
+    const auto reference = backend::make_reference_backend();
+    const auto onednn = make_onednn_backend({});
+    ModelRun expected(*reference, net, {.rows = 7});
+    ModelRun actual(*onednn, net, {.rows = 7});
+    EXPECT_NEAR(expected.forward().loss, actual.forward().loss, 1e-3) << name;
+    expected.backward();
+    actual.backward();
+    for (const graph::Parameter& p : expected.program.parameters) {
+      EXPECT_LT(relative_error(expected.gradients(p.name), actual.gradients(p.name)), 2e-3)
+          << p.name << " of " << name;
+    }
+  }
+}
+
+TEST(OneDnnBackend, computes_an_edge_that_it_left_out_when_somebody_looks) {
+  const Graph net = model("cifar-resnet8", {1, 3, 14, 14});
+  const auto reference = backend::make_reference_backend();
+  const auto onednn = make_onednn_backend({});
+  ModelRun expected(*reference, net, {.rows = 5});
+  ModelRun actual(*onednn, net, {.rows = 5});
+  const int edge = edge_named(expected.program, "d(bn_data)");
+  for (ModelRun* run : {&expected, &actual}) {
+    run->forward();
+    for (int step = run->program.first_backward;; ++step) {
+      run->executable->run(step);
+      const std::vector<int>& writes = run->program.steps[static_cast<std::size_t>(step)].writes;
+      if (std::ranges::find(writes, edge) != writes.end()) break;
+    }
+  }
+  EXPECT_LT(relative_error(expected.executable->fetch(edge), actual.executable->fetch(edge)), 1e-4);
+}
+
+TEST(OneDnnBackend, lets_training_the_last_batch_and_evaluation_share_one_buffer) {
+  const Graph net = model("cifar-resnet8", {1, 3, 14, 14});
+  const auto onednn = make_onednn_backend({});
+  ModelRun train(*onednn, net, {.rows = 8});
+  const double alone = train.forward().loss;
+  const graph::Program last = graph::compile(net, 3, Precision::kFloat32, Mode::kTraining);
+  const graph::Program evaluation = graph::compile(net, 32, Precision::kFloat32, Mode::kEvaluation);
+  const auto last_executable = onednn->prepare(last, *train.parameters);
+  const auto evaluation_executable = onednn->prepare(evaluation, *train.parameters);  // the arena moves
+
+  EXPECT_EQ(train.forward().loss, alone);
+  train.backward();
+  const std::vector<float> gradients = train.gradients("conv0.weight");
+  Batch three = train.batch;
+  three.images = three.images.first(3 * 3 * 14 * 14);
+  three.labels = three.labels.first(3);
+  three.sample_ids = three.sample_ids.first(3);
+  three.valid = 3;
+  EXPECT_GT(backend::forward(*last_executable, three).loss, 0);
+  backend::backward(*last_executable, [](int) {});
+  EXPECT_NE(train.gradients("conv0.weight"), gradients);
+
+  std::vector<float> images(32 * 3 * 14 * 14, 0.5F);
+  const std::vector<std::int32_t> labels(32, 1);
+  const std::vector<std::int64_t> ids(32, 0);
+  const Batch padded{.images = images, .labels = labels, .sample_ids = ids, .valid = 2};
+  const LossSums two = backend::forward(*evaluation_executable, padded);
+  EXPECT_EQ(two.samples, 2);
+  EXPECT_EQ(train.forward().loss, alone);
+  train.backward();
+  EXPECT_EQ(train.gradients("conv0.weight"), gradients);
+}
+
+TEST(OneDnnBackend, gives_the_same_bits_twice) {
+  for (const char* name : {"singa-cnn", "keras-cnn", "cifar-resnet8"}) {
+    const bool colour = std::strncmp(name, "cifar", 5) == 0;
+    const Graph net = model(name, {1, colour ? 3 : 1, 28, 28});
+    std::vector<std::vector<float>> first;
+    for (int time = 0; time < 2; ++time) {
+      const auto onednn = make_onednn_backend({.threads = 2});
+      ModelRun run(*onednn, net, {.rows = 20});
+      run.forward();
+      run.backward();
+      for (std::size_t i = 0; i < run.program.parameters.size(); ++i) {
+        const std::vector<float> gradients = run.gradients(run.program.parameters[i].name);
+        if (time == 0) {
+          first.push_back(gradients);
+        } else {
+          EXPECT_EQ(first[i], gradients) << run.program.parameters[i].name << " of " << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(OneDnnBackend, allocates_nothing_in_a_step) {
+  for (const char* name : {"singa-cnn", "keras-cnn", "cifar-resnet8"}) {
+    const bool colour = std::strncmp(name, "cifar", 5) == 0;
+    const auto onednn = make_onednn_backend({});
+    ModelRun run(*onednn, model(name, {1, colour ? 3 : 1, 28, 28}), {.rows = 16});
+    const auto step = [&] {
+      run.executable->load(run.batch);
+      for (std::size_t i = 0; i < run.program.steps.size(); ++i) run.executable->run(static_cast<int>(i));
+    };
+    step();
+    step();
+    const struct mallinfo2 before = mallinfo2();
+    for (int i = 0; i < 3; ++i) step();
+    const struct mallinfo2 after = mallinfo2();
+    EXPECT_EQ(after.uordblks, before.uordblks) << name;
+    EXPECT_EQ(after.hblks, before.hblks) << name;
+  }
+}
+
+TEST(OneDnnBackend, draws_the_dropout_masks_of_philox) {
+  const backend::onednn::DropoutStream stream{.seed = 7, .sample = 11, .epoch = 3, .stream = 99, .rate = 0.3F};
+  for (const std::int64_t count : {1, 5, 128, 1003}) {
+    std::vector<std::uint8_t> kept(static_cast<std::size_t>(count), 9);
+    fill_dropout_mask(stream, count, kept.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto words = tensor::philox(7, {11, 3, 99, static_cast<std::uint32_t>(i / 4)});
+      const bool expected = tensor::to_uniform(words[static_cast<std::size_t>(i % 4)]) >= 0.3F;
+      ASSERT_EQ(kept[static_cast<std::size_t>(i)], expected ? 1 : 0) << i << " of " << count;
+    }
+  }
+}
+
+TEST(OneDnnBackend, refuses_a_batch_of_another_size_and_labels_out_of_range) {
+  const auto onednn = make_onednn_backend({});
+  ModelRun run(*onednn, model("mlp", {1, 1, 28, 28}), {.rows = 4});
+  Batch wrong = run.batch;
+  wrong.labels = wrong.labels.first(3);
+  EXPECT_THROW(run.executable->load(wrong), Error);
+  run.labels[2] = 10;
+  EXPECT_THROW(run.executable->load(run.batch), Error);
+}
+
+TEST(OneDnnBackend, refuses_an_order_that_it_never_handed_out) {
+  const auto onednn = make_onednn_backend({});
+  const tensor::Segment foreign{.name = "w", .dims = {2, 2}, .stored = 4, .layout = "2x2 stride 1x2"};
+  std::vector<float> values(4);
+  std::vector<float> to(4);
+  EXPECT_THROW(onednn->to_canonical(foreign, values, to), Error);
+}
+
+TEST(OneDnnBackend, says_what_decides_its_bits) {
+  const std::string direct = make_onednn_backend({})->fingerprint();
+  EXPECT_NE(direct.find("oneDNN "), std::string::npos);
+  EXPECT_NE(direct.find("threads=1"), std::string::npos);
+  EXPECT_NE(direct, make_onednn_backend({.threads = 2})->fingerprint());
+  EXPECT_NE(direct, make_onednn_backend({.winograd = true})->fingerprint());
+}
+
+}  // namespace
+}  // namespace coxswain::test
