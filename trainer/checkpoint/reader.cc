@@ -18,6 +18,16 @@ namespace {
 
 using Path = std::filesystem::path;
 
+template <typename Texts>
+std::string joined(const Texts& texts, std::string_view separator) {
+  std::string all;
+  for (const auto& text : texts) {
+    if (!all.empty()) all += separator;
+    all += text;
+  }
+  return all;
+}
+
 // state.json and MANIFEST.json: read as a whole, so their size is limited.
 std::string read_manifest_text(FileSystem& files, const Path& folder) {
   OpenFile file = files.open(folder / kManifestFile);
@@ -44,7 +54,7 @@ Manifest read_manifest(FileSystem& files, const Path& folder) {
   }
   const std::vector<std::string_view> expected = {kModelFile, kOptimizerFile, kStateFile};
   if (!std::ranges::equal(manifest.files, expected, {}, &FileEntry::name)) {
-    refuse(where, fmt::format("does not list exactly {}", fmt::join(expected, ", ")));
+    refuse(where, fmt::format("does not list exactly {}", joined(expected, ", ")));
   }
   return manifest;
 }
@@ -139,7 +149,7 @@ std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs
   throw Error(ExitCode::kBadInput,
               fmt::format("[checkpoint] {}: no checkpoint is whole: {}; restore one, or set "
                           "checkpoint.resume: false",
-                          directory.string(), fmt::join(refused, "; ")));
+                          directory.string(), joined(refused, "; ")));
 }
 
 std::optional<Loaded> load_latest(const Path& directory, Runs runs) {
