@@ -19,11 +19,13 @@ class Cluster {
  public:
   virtual ~Cluster() = default;
 
-  // What is there now for this job, by its uid, at least as new as what this object itself did.
+  // What is there now for this job, by its uid: at least as new as what this object itself did, and
+  // as the status of `job`, whoever wrote it (else a worker not yet seen would be taken for lost).
   virtual job::Observed observe(const job::TrainingJob& job) = 0;
 
-  // Stores the status, unless the job changed since it was read (false: read it again), then emits
-  // the events.
+  // Stores the status, unless the job changed since it was read (false), then emits the events.
+  // After false or an Error the job must be read at its source, not from a cache, before it is
+  // planned again: what is stored may be newer, and acting on the older attempt does harm.
   virtual bool record(const job::TrainingJob& job, const job::Status& status,
                       const std::vector<job::Event>& events) = 0;
 

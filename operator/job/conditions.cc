@@ -57,4 +57,12 @@ void clear_condition(Status& status, std::string_view type, const std::string& r
   if (is_true(status, type)) set_condition(status, type, {false, reason, ""}, stamp);
 }
 
+void keep_transition_times(const Status& stored, Status& status) {
+  for (Condition& condition : status.conditions) {
+    const Condition* old = find_condition(stored, condition.type);
+    if (old && old->status == condition.status)
+      condition.last_transition_time = old->last_transition_time;
+  }
+}
+
 }  // namespace coxswain::job

@@ -45,4 +45,7 @@ void set_condition(Status& status, std::string_view type, const Finding& finding
 void clear_condition(Status& status, std::string_view type, const std::string& reason,
                      const Stamp& stamp);
 
+// Within one pass a condition may go and come back: that is no transition from what is stored.
+void keep_transition_times(const Status& stored, Status& status);
+
 }  // namespace coxswain::job

@@ -133,6 +133,7 @@ Plan leave_alone(const TrainingJob& job) {
 
 Plan decide(Pass pass, Event event) {
   enter_progress(pass.status, pass.observed, pass.view);
+  keep_transition_times(pass.job.status, pass.status);
   Plan plan;
   plan.status = std::move(pass.status);
   plan.decides = true;

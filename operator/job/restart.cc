@@ -130,12 +130,14 @@ std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) 
   if (!held || job.status.workers == 0) return std::nullopt;
   std::optional<Loss> first;
   bool left = false;
-  for (const Worker& worker : observed.workers) {
+  for (Worker worker : observed.workers) {
     if (worker.id.attempt >= job.status.attempt) continue;
     left = true;
     std::optional<Loss> loss;
     const auto stuck = stuck_time(job, worker);
-    if (ended_by_itself(job, worker)) loss = classify(job, worker, observed.now);
+    const bool by_itself = ended_by_itself(job, worker);
+    worker.deletion_time.reset();  // by us, so it says nothing about the cause
+    if (by_itself) loss = classify(job, worker, observed.now);
     if (!has_ended(worker) && stuck && observed.now >= *stuck)
       loss = forced_loss(job, worker, observed.now);
     if (!loss || loss->cause == Cause::kPeer) continue;
