@@ -78,11 +78,13 @@ class MpiRun {
       pass_on_errors();
       own_.look();
       all_.look();
-      while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
+      // Looked for before the signals: a stop that was asked for because a rank failed comes after
+      // its failure, and must not give the others time to save what they can't.
       const bool failed = one_failed();
+      abandoned_ = abandoned_ || (failed && !asked_);
+      while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
       if (asked_) own_.signal_once(SIGUSR1);
-      // mpirun lets the others wait for 10 s, which is right while they save.
-      if (failed && !asked_) all_.signal_once(SIGTERM);
+      if (abandoned_) all_.signal_once(SIGTERM);
       if (!all_.all_ended() || !(all_.complete() || failed)) continue;
       // It now leaves by itself, or sits out its own grace period for nobody.
       if (!mpirun_deadline) mpirun_deadline = Clock::now() + kMpirunPatience;
@@ -171,7 +173,8 @@ class MpiRun {
   Pipe errors_;
   contract::ChildProcess mpirun_;
   ErrorFilter filter_;
-  bool asked_ = false;
+  bool asked_ = false;          // to save and stop
+  bool abandoned_ = false;      // a rank failed: the others leave now, not when mpirun tells them
   bool mpirun_killed_ = false;  // by us
 };
 

@@ -32,7 +32,7 @@ std::string text_of(const std::filesystem::path& file) {
 }
 
 struct RunOptions {
-  std::string launcher = "MPI";
+  std::string launcher = "mpi";
   int workers = 2;
   int slots = 1;
   std::map<std::string, std::string> environment = {};
@@ -118,7 +118,7 @@ class WorkerRun {
     env.world_size = options.workers * options.slots;
     env.run_dir = directory_.path();
     contract::ProcessOptions process;
-    process.command = {FAKE_TRAINER, "worker", options.launcher, "--"};
+    process.command = {FAKE_TRAINER, "worker", "--launcher", options.launcher, "--"};
     process.command.insert(process.command.end(), command.begin(), command.end());
     process.environment = contract::to_env(env);
     for (const auto& [name, value] : options.environment) process.environment[name] = value;
@@ -163,9 +163,9 @@ TEST_P(WorkerEnds, with_the_first_cause_among_its_own_ranks) {
   run.nothing_left();
 }
 
-const RunOptions kTwoSlots{.launcher = "MPI", .workers = 1, .slots = 2, .environment = {}};
-const RunOptions kEnvTwoSlots{.launcher = "Env", .workers = 1, .slots = 2, .environment = {}};
-const RunOptions kEnvOne{.launcher = "Env", .workers = 1, .slots = 1, .environment = {}};
+const RunOptions kTwoSlots{.launcher = "mpi", .workers = 1, .slots = 2, .environment = {}};
+const RunOptions kEnvTwoSlots{.launcher = "env", .workers = 1, .slots = 2, .environment = {}};
+const RunOptions kEnvOne{.launcher = "env", .workers = 1, .slots = 1, .environment = {}};
 
 INSTANTIATE_TEST_SUITE_P(
     Table, WorkerEnds,
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(Worker, leaves_the_ends_of_workers_that_have_no_process_of_their_own) {
-  WorkerRun run(act({"plain", "plain", "late:65"}), {.launcher = "MPI", .workers = 3});
+  WorkerRun run(act({"plain", "plain", "late:65"}), {.launcher = "mpi", .workers = 3});
 
   EXPECT_EQ(run.code(), 71);
   EXPECT_EQ(run.message(1).exit_code, 71);
@@ -201,7 +201,7 @@ TEST(Worker, passes_output_on_and_drops_mpiruns_report) {
 }
 
 TEST(Worker, asks_its_ranks_to_save_on_SIGTERM) {
-  for (const char* launcher : {"MPI", "Env"}) {
+  for (const char* launcher : {"mpi", "env"}) {
     const int workers = 1;
     WorkerRun run(act({"save"}), {.launcher = launcher, .workers = workers, .slots = 2});
     ASSERT_TRUE(run.listening(2)) << run.errors();
@@ -262,7 +262,7 @@ TEST(Worker, says_that_mpirun_was_killed_and_leaves_nothing) {
 }
 
 TEST(Worker, takes_everything_with_it_when_killed) {
-  for (const char* launcher : {"MPI", "Env"}) {
+  for (const char* launcher : {"mpi", "env"}) {
     WorkerRun run(act({"deaf", "save"}), {.launcher = launcher, .workers = 1, .slots = 2});
     ASSERT_TRUE(run.listening(2)) << run.errors();
     run.signal(SIGKILL);

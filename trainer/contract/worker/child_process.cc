@@ -152,10 +152,18 @@ void signal_process(const FileDescriptor& process, int number) {
   if (process.get() >= 0) pidfd_send_signal(process.get(), number, nullptr, 0);
 }
 
-bool has_ended(const FileDescriptor& process) {
-  pollfd watched{.fd = process.get(), .events = POLLIN, .revents = 0};
-  return process.get() < 0 || poll(&watched, 1, 0) == 1;
+namespace {
+
+bool is_readable(int fd) {
+  pollfd watched{.fd = fd, .events = POLLIN, .revents = 0};
+  return fd < 0 || poll(&watched, 1, 0) == 1;
 }
+
+}  // namespace
+
+bool has_ended(const FileDescriptor& process) { return is_readable(process.get()); }
+
+bool has_ended(const ChildProcess& process) { return is_readable(process.descriptor()); }
 
 SignalQueue::SignalQueue(std::initializer_list<int> signals) {
   sigemptyset(&blocked_);

@@ -74,6 +74,7 @@ class ChildProcess {
 FileDescriptor watch_process(pid_t pid);
 void signal_process(const FileDescriptor& process, int number);
 bool has_ended(const FileDescriptor& process);
+bool has_ended(const ChildProcess& process);
 
 // Resource: the listed signals arrive here instead of interrupting, until it goes. SIGPIPE is
 // ignored meanwhile, so that a closed pipe is an error of write().

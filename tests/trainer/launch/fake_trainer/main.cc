@@ -67,7 +67,7 @@ int act(const contract::WorkerEnv& env, int rank, const std::string& behaviour) 
   const std::string word = behaviour.substr(0, behaviour.find(':'));
   if (word == "late") std::this_thread::sleep_for(std::chrono::milliseconds(300));
   if (word == "done" || word == "late") return number_after_colon(behaviour);
-  if (word == "flaky") return env.attempt <= 1 ? number_after_colon(behaviour) : 0;
+  if (word == "flaky") return env.attempt == 0 ? number_after_colon(behaviour) : 0;
   if (word == "die") {
     std::signal(number_after_colon(behaviour), SIG_DFL);
     raise(number_after_colon(behaviour));
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     launch::WorkerOptions worker;
     while (command_start < argc && std::string(argv[command_start++]) != "--") {
       const std::string flag = argv[command_start - 1];
-      if (flag == "Env") worker.launcher = launch::Launcher::kEnv;
+      if (flag == "env") worker.launcher = launch::Launcher::kEnv;
     }
     worker.command.assign(argv + command_start, argv + argc);
     if (verb == "rank") return launch::run_rank({.command = worker.command});

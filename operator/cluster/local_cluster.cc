@@ -1,0 +1,186 @@
+#include "operator/cluster/local_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "trainer/contract/error.h"
+#include "trainer/contract/worker/run_files.h"
+
+namespace coxswain::cluster {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = LocalWorker::Clock;
+
+constexpr milliseconds kLongestWait{60'000};
+
+job::Time now() { return std::chrono::floor<job::Seconds>(std::chrono::system_clock::now()); }
+
+// One line a worker, in rank order. All of them are this machine.
+std::string local_hostfile(const job::TrainingJob& job) {
+  std::string text;
+  for (int i = 0; i < job.status.workers; ++i) {
+    text += fmt::format("localhost slots={}\n", job::slots_per_worker(job.spec));
+  }
+  return text;
+}
+
+// What a pod's container would run.
+std::vector<std::string> containers_command(const job::Spec& spec) {
+  std::vector<std::string> command;
+  const job::Json* container = job::trainer_container(spec.worker);
+  if (container == nullptr) return command;
+  for (const char* key : {"command", "args"}) {
+    if (!container->contains(key) || !container->at(key).is_array()) continue;
+    for (const job::Json& word : container->at(key)) {
+      if (word.is_string()) command.push_back(word.get<std::string>());
+    }
+  }
+  return command;
+}
+
+}  // namespace
+
+LocalCluster::LocalCluster(job::TrainingJob job, LocalOptions options)
+    : job_(with_local_paths(std::move(job), options.volumes)), options_(std::move(options)) {}
+
+LocalCluster::~LocalCluster() { kill_all(); }
+
+job::Observed LocalCluster::observe(const job::TrainingJob&) {
+  job::Observed observed;
+  observed.now = now();
+  // One that was told to leave and has left was seen so once; now it is gone.
+  std::erase_if(workers_,
+                [](const LocalWorker& worker) { return worker.leaving() && worker.has_ended(); });
+  // Those with a child come first in the list: mpirun is the child of one of them.
+  std::set<int> launching;  // attempts
+  for (LocalWorker& worker : workers_) {
+    const int attempt = worker.id().attempt;
+    observed.workers.push_back(worker.observe(observed.now, !launching.contains(attempt)));
+    if (worker.has_child() && !worker.has_ended()) launching.insert(attempt);
+    if (worker.id().index == 0 && worker.has_ended()) last_end_ = observed.workers.back();
+  }
+  return observed;
+}
+
+bool LocalCluster::record(const job::TrainingJob&, const job::Status& status,
+                          const std::vector<job::Event>& events) {
+  options_.recorded(status, events);
+  job_.status = status;
+  return true;
+}
+
+void LocalCluster::apply(const job::TrainingJob& job, std::span<const job::Action> actions) {
+  for (const job::Action& action : actions) {
+    if (const auto* object = std::get_if<job::EnsureObject>(&action)) {
+      if (object->kind == job::ObjectKind::kConfigMap) write_files(job);
+    } else if (const auto* create_worker = std::get_if<job::CreateWorker>(&action)) {
+      create(job, create_worker->id);
+    } else if (const auto* delete_worker = std::get_if<job::DeleteWorker>(&action)) {
+      remove(*delete_worker);
+    }
+  }
+}
+
+void LocalCluster::write_files(const job::TrainingJob& job) const {
+  const job::Paths files = paths(job.status.attempt);
+  contract::write_whole_file(files.hostfile, local_hostfile(job));
+  if (job.spec.training) {
+    contract::write_whole_file(files.config, job::training_config(job, files));
+  }
+}
+
+void LocalCluster::create(const job::TrainingJob& job, const job::WorkerId& id) {
+  const auto same = [&](const LocalWorker& worker) { return worker.id() == id; };
+  if (std::ranges::any_of(workers_, same)) return;
+  const job::WorkerSpec spec = job::worker_spec(job, id, paths(id.attempt));
+  const LocalWorkerOptions options{
+      .id = id,
+      .directory = attempt_directory(id.attempt) / fmt::format("worker-{}", id.index),
+      .slots = job::slots_per_worker(job.spec),
+      .supervises = !spec.command.empty()};
+  std::optional<contract::ChildProcess> child;
+  if (!spec.serves) child.emplace(process(job, spec));
+  const auto place = child ? workers_.begin() : workers_.end();
+  workers_.emplace(place, options, std::move(child));
+}
+
+void LocalCluster::remove(const job::DeleteWorker& action) {
+  const auto found = std::ranges::find(workers_, action.uid, &LocalWorker::uid);
+  if (found == workers_.end()) return;
+  found->ask_to_leave(now(), action.force ? job::Seconds(0) : action.grace);
+  if (action.force) found->kill();
+}
+
+contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
+                                               const job::WorkerSpec& spec) const {
+  contract::ProcessOptions process;
+  process.command = spec.command.empty() ? containers_command(job.spec) : spec.command;
+  if (process.command.empty()) {
+    throw Error(ExitCode::kBadInput,
+                "[run] the job has neither `training` nor a template with a command");
+  }
+  for (std::string& word : process.command) {
+    if (word == "coxswain-trainer") word = options_.trainer;
+  }
+  process.environment = spec.environment;
+  process.environment["COXSWAIN_LOG_FORMAT"] = options_.log_format;
+  if (options_.terminal_columns > 0) {
+    process.environment["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(options_.terminal_columns);
+  }
+  // The workers' names resolve to nothing here.
+  if (process.environment.contains("MASTER_ADDR")) process.environment["MASTER_ADDR"] = "127.0.0.1";
+  process.environment.erase("OMPI_MCA_orte_default_hostfile");
+  process.environment.erase("PRTE_MCA_prte_default_hostfile");
+  return process;
+}
+
+void LocalCluster::end_all() {
+  for (LocalWorker& worker : workers_) {
+    worker.ask_to_leave(now(), job_.spec.run_policy.termination_grace);
+  }
+}
+
+void LocalCluster::kill_all() {
+  for (LocalWorker& worker : workers_) worker.kill();
+}
+
+bool LocalCluster::idle() const { return std::ranges::all_of(workers_, &LocalWorker::has_ended); }
+
+std::vector<int> LocalCluster::descriptors() const {
+  std::vector<int> all;
+  for (const LocalWorker& worker : workers_) {
+    const auto some = worker.descriptors();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+milliseconds LocalCluster::look_within() const {
+  auto next = Clock::now() + kLongestWait;
+  for (const LocalWorker& worker : workers_) {
+    if (worker.leaving() && worker.has_ended()) return milliseconds(0);
+    if (const auto look = worker.look_again()) next = std::min(next, *look);
+  }
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - Clock::now()));
+}
+
+std::filesystem::path LocalCluster::attempt_directory(int attempt) const {
+  return options_.run_dir / std::to_string(attempt);
+}
+
+job::Paths LocalCluster::paths(int attempt) const {
+  const auto directory = attempt_directory(attempt);
+  return {.config = directory / "training.yaml",
+          .hostfile = directory / "hostfile",
+          .data = options_.volumes.data,
+          .checkpoints = options_.volumes.checkpoints,
+          .bundled_mnist = options_.bundled_digits,
+          .run_dir = options_.run_dir};
+}
+
+}  // namespace coxswain::cluster

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/cluster/cluster.h"
+#include "operator/cluster/local_volumes.h"
+#include "operator/cluster/local_worker.h"
+#include "operator/job/worker_spec.h"
+
+namespace coxswain::cluster {
+
+struct LocalOptions {
+  std::filesystem::path run_dir;  // exists; the processes of all attempts know of each other here
+  std::filesystem::path trainer;  // the program coxswain-trainer
+  LocalVolumes volumes;
+  std::filesystem::path bundled_digits;
+  std::string log_format = "text";  // of the ranks
+  int terminal_columns = 0;         // of our standard output; 0: it is no terminal
+
+  // Told of each status as it is recorded.
+  std::function<void(const job::Status& status, const std::vector<job::Event>& events)> recorded =
+      [](const auto&, const auto&) {};
+};
+
+// Resource. One job as processes of this machine; its status lives in memory.
+//
+// With launcher MPI worker 0 alone is a child: its mpirun starts the ranks of all workers. With Env
+// every worker is a child. All of them die with this process, however it ends. For one thread.
+class LocalCluster : public Cluster {
+ public:
+  LocalCluster(job::TrainingJob job, LocalOptions options);
+  ~LocalCluster() override;
+
+  job::Observed observe(const job::TrainingJob& job) override;
+  bool record(const job::TrainingJob& job, const job::Status& status,
+              const std::vector<job::Event>& events) override;
+  void apply(const job::TrainingJob& job, std::span<const job::Action> actions) override;
+
+  const job::TrainingJob& job() const { return job_; }  // with the recorded status
+  void suspend() { job_.spec.run_policy.suspend = true; }
+  void end_all();  // as a delete of every worker
+  void kill_all();
+
+  // How worker 0 ended last, and what it said then.
+  const std::optional<job::Worker>& last_end() const { return last_end_; }
+
+  bool idle() const;                              // nothing runs, as of the last observe()
+  std::vector<int> descriptors() const;           // readable when a pass may find news
+  std::chrono::milliseconds look_within() const;  // a pass is due then, readable or not
+
+ private:
+  void create(const job::TrainingJob& job, const job::WorkerId& id);
+  void remove(const job::DeleteWorker& action);
+  void write_files(const job::TrainingJob& job) const;
+  contract::ProcessOptions process(const job::TrainingJob& job, const job::WorkerSpec& spec) const;
+  std::filesystem::path attempt_directory(int attempt) const;
+  job::Paths paths(int attempt) const;
+
+  job::TrainingJob job_;
+  LocalOptions options_;
+  std::list<LocalWorker> workers_;
+  std::optional<job::Worker> last_end_;
+};
+
+}  // namespace coxswain::cluster

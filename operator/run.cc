@@ -1,0 +1,159 @@
+#include "operator/run.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "operator/cluster/local_cluster.h"
+#include "operator/reconciler.h"
+#include "operator/run_output.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain {
+
+namespace {
+
+using cluster::LocalCluster;
+using std::chrono::milliseconds;
+
+// Resource. The directory in which the processes of a run know of each other.
+class RunDirectory {
+ public:
+  RunDirectory(const std::filesystem::path& given, const std::string& job_name) {
+    if (!given.empty()) {
+      std::filesystem::create_directories(given);
+      path_ = std::filesystem::absolute(given);
+      return;
+    }
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / fmt::format("coxswain-{}-XXXXXX", job_name));
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw Error(ExitCode::kVolume, fmt::format("[run] can't make a directory {}", pattern));
+    }
+    path_ = pattern;
+    temporary_ = true;
+  }
+  ~RunDirectory() {
+    std::error_code ignored;
+    if (temporary_) std::filesystem::remove_all(path_, ignored);
+  }
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool temporary_ = false;
+};
+
+int terminal_columns() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0) return 0;
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+void print(std::FILE* stream, const std::string& text) {
+  if (text.empty()) return;
+  // Over the progress line, which has no end of line.
+  if (isatty(fileno(stream)) != 0) std::fputs("\r\x1b[K", stream);
+  std::fputs(text.c_str(), stream);
+  std::fflush(stream);
+}
+
+// One job from its start to its end.
+class Run {
+ public:
+  Run(LocalCluster& cluster, contract::SignalQueue& signals)
+      : cluster_(cluster), reconciler_(cluster), signals_(signals) {}
+
+  RunResult wait() {
+    for (;;) {
+      const auto again = reconciler_.reconcile(cluster_.job());
+      if (is_over() && cluster_.idle()) return result();
+      if (job::is_terminal(cluster_.job().status)) cluster_.end_all();
+      wait_for_news(again);
+      while (const auto signal = signals_.next()) stop(*signal);
+    }
+  }
+
+  int killed_by() const { return killed_by_; }
+
+ private:
+  bool is_over() const {
+    const job::Status& status = cluster_.job().status;
+    return job::is_terminal(status) || (asked_ && status.workers == 0);
+  }
+
+  void wait_for_news(std::optional<job::Seconds> again) const {
+    auto timeout = cluster_.look_within();
+    if (again) timeout = std::min<milliseconds>(timeout, *again);
+    std::vector<int> descriptors = cluster_.descriptors();
+    descriptors.push_back(signals_.descriptor());
+    contract::wait_readable(descriptors, timeout);
+  }
+
+  void stop(int signal) {
+    if (!asked_) {
+      asked_ = true;
+      return cluster_.suspend();
+    }
+    killed_by_ = signal;
+    cluster_.kill_all();
+  }
+
+  RunResult result() const {
+    if (cluster_.job().status.phase == job::Phase::kSucceeded) return RunResult::kSucceeded;
+    if (job::is_terminal(cluster_.job().status) || killed_by_ != 0) return RunResult::kFailed;
+    // Stopped on request, but what was killed at the end of its grace has not saved.
+    const auto& end = cluster_.last_end();
+    const bool saved = !end || end->exit_code == static_cast<int>(ExitCode::kSaved) ||
+                       end->exit_code == static_cast<int>(ExitCode::kDone);
+    return saved ? RunResult::kSaved : RunResult::kFailed;
+  }
+
+  LocalCluster& cluster_;
+  Reconciler reconciler_;
+  contract::SignalQueue& signals_;
+  bool asked_ = false;
+  int killed_by_ = 0;
+};
+
+int code_of(const Run& run, RunResult result, const LocalCluster& cluster) {
+  const job::Status& status = cluster.job().status;
+  if (run.killed_by() != 0) return 128 + run.killed_by();
+  const bool stopped = !job::is_terminal(status) && result == RunResult::kFailed;
+  if (stopped && cluster.last_end()) return cluster.last_end()->exit_code.value_or(0);
+  return exit_code(result, status);
+}
+
+}  // namespace
+
+int run_job(const job::TrainingJob& job, const RunOptions& options) {
+  contract::SignalQueue signals({SIGINT, SIGTERM});
+  const RunDirectory run_dir(options.run_dir, job.metadata.name);
+  const job::TrainingJob mapped = cluster::with_volumes(job, options.volumes);
+  cluster::LocalOptions local;
+  local.run_dir = run_dir.path();
+  local.trainer = options.program.parent_path() / "coxswain-trainer";
+  local.volumes = cluster::local_volumes(mapped, run_dir.path());
+  local.bundled_digits = cluster::bundled_digits(options.program);
+  local.log_format = options.as_json ? "json" : "text";
+  local.terminal_columns = options.as_json ? 0 : terminal_columns();
+  local.recorded = [&](const job::Status& status, const std::vector<job::Event>& events) {
+    print(options.as_json ? stdout : stderr, render_events(events, status, options.as_json));
+  };
+  LocalCluster cluster(mapped, local);
+  Run run(cluster, signals);
+  const RunResult result = run.wait();
+  print(stdout, render_finished(result, cluster.job().status, cluster.last_end()));
+  return code_of(run, result, cluster);
+}
+
+}  // namespace coxswain

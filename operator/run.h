@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+
+#include "operator/cluster/local_volumes.h"
+#include "operator/job/training_job.h"
+
+namespace coxswain {
+
+struct RunOptions {
+  cluster::VolumeDirectories volumes;  // given by hand
+  bool as_json = false;
+  std::filesystem::path run_dir;  // empty: a temporary one, removed at the end
+  std::filesystem::path program;  // coxswain itself; coxswain-trainer lies beside it
+};
+
+// Runs a valid job as local processes until it has ended, and returns the exit code of the program.
+//
+// SIGINT or SIGTERM: the ranks save and stop (75); a second one kills them. Whatever the outcome,
+// the last line on standard output is the `finished` event.
+int run_job(const job::TrainingJob& job, const RunOptions& options);
+
+}  // namespace coxswain

@@ -1,0 +1,297 @@
+// `coxswain run` with real processes; a stand-in takes the trainer's place.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "tests/support/test_flags.h"
+#include "tests/trainer/launch/process_tree/process_tree.h"
+#include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/run_files.h"
+
+namespace coxswain {
+namespace {
+
+using namespace std::chrono_literals;
+using test::eventually;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+int count_in(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+struct JobOptions {
+  std::string launcher = "MPI";
+  int workers = 2;
+  std::string policy = "backoffLimit: 3";
+};
+
+std::string job_text(const std::string& behaviours, const JobOptions& options) {
+  return fmt::format(R"(apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: test}}
+spec:
+  launcher: {}
+  runPolicy: {{{}}}
+  replicaSpecs:
+    Worker:
+      replicas: {}
+      template: {{spec: {{containers: [{{name: trainer, image: x, command: [coxswain-trainer, act, {}]}}]}}}}
+)",
+                     options.launcher, options.policy, options.workers, behaviours);
+}
+
+// One `coxswain run`, with everything below it, in directories of its own.
+class JobRun {
+ public:
+  explicit JobRun(const std::string& job, std::vector<std::string> arguments = {}) {
+    const auto bin = directory_.path() / "bin";
+    std::filesystem::create_directory(bin);
+    std::filesystem::copy_file(COXSWAIN, bin / "coxswain");
+    std::filesystem::copy_file(FAKE_TRAINER, bin / "coxswain-trainer");
+    std::ofstream(directory_.path() / "job.yaml") << job;
+    for (const char* name : {"out", "err"}) {
+      files_.emplace_back(
+          open((directory_.path() / name).c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644));
+    }
+    contract::ProcessOptions process;
+    process.command = {bin / "coxswain", "run",    "-f", directory_.path() / "job.yaml",
+                       "--run-dir",      run_dir()};
+    process.command.insert(process.command.end(), arguments.begin(), arguments.end());
+    process.stdout_fd = files_[0].get();
+    process.stderr_fd = files_[1].get();
+    run_.emplace(process);
+    watch_.emplace(run_->pid());
+  }
+
+  std::filesystem::path run_dir() const { return directory_.path() / "run"; }
+  void signal(int number) { run_->signal(number); }
+  std::string output() { return text_of(directory_.path() / "out"); }
+  std::string errors() { return text_of(directory_.path() / "err"); }
+  std::string last_line() {
+    std::string text = output();
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    return text.substr(text.rfind('\n') + 1);
+  }
+
+  bool listening(int times) {
+    const bool all = eventually([&] { return count_in(output(), " listens\n") >= times; });
+    EXPECT_TRUE(all) << output() << errors();
+    watch_->look();
+    return all;
+  }
+
+  int code(std::chrono::milliseconds limit = 10s) {
+    EXPECT_TRUE(eventually([&] { return run_->end().has_value(); }, limit)) << errors();
+    return run_->end().value_or(contract::ProcessEnd{.code = -1, .signal = 0}).code;
+  }
+
+  void expect_nothing_left() {
+    eventually([&] { return watch_->left().empty(); }, 5s);
+    EXPECT_THAT(watch_->left(), IsEmpty());
+  }
+
+  // The newest command of a rank.
+  pid_t command_of(int rank) {
+    std::istringstream lines(text_of(run_dir() / "acts"));
+    pid_t newest = 0;
+    for (pid_t pid = 0, its_rank = 0; lines >> pid >> its_rank;) {
+      if (its_rank == rank) newest = pid;
+    }
+    return newest;
+  }
+  pid_t supervisor_of(int rank, int attempt) {
+    for (const auto& announced : contract::read_announced(run_dir() / std::to_string(attempt) /
+                                                          fmt::format("worker-{}", rank))) {
+      if (announced.rank == rank) return announced.pid;
+    }
+    return 0;
+  }
+  pid_t find(const std::vector<std::string>& words) {
+    return test::find_descendant(run_->pid(), words);
+  }
+
+ private:
+  test::TemporaryDirectory directory_;
+  std::vector<contract::FileDescriptor> files_;
+  std::optional<contract::ChildProcess> run_;
+  std::optional<test::TreeWatch> watch_;
+};
+
+struct EndCase {
+  const char* name;
+  const char* behaviours;
+  JobOptions job;
+  int code;
+  const char* result;
+  int restarts;
+  const char* said;  // on standard error
+};
+
+class RunEnds : public ::testing::TestWithParam<EndCase> {};
+
+TEST_P(RunEnds, with_the_jobs_result) {
+  const EndCase& row = GetParam();
+  JobRun run(job_text(row.behaviours, row.job));
+
+  EXPECT_EQ(run.code(), row.code) << run.errors();
+  EXPECT_THAT(run.last_line(),
+              HasSubstr(fmt::format("{{\"event\":\"finished\",\"result\":\"{}\"", row.result)));
+  EXPECT_THAT(run.last_line(), HasSubstr(fmt::format("\"restarts\":{},", row.restarts)));
+  EXPECT_EQ(count_in(run.output(), "\"finished\""), 1);
+  EXPECT_THAT(run.errors(), HasSubstr(row.said));
+  run.expect_nothing_left();
+}
+
+const JobOptions kNoRetry{.launcher = "MPI", .workers = 2, .policy = "backoffLimit: 0"};
+const JobOptions kOneRetry{.launcher = "MPI", .workers = 2, .policy = "backoffLimit: 1"};
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RunEnds,
+    ::testing::Values(
+        EndCase{"done", "'done:0'", {}, 0, "Succeeded", 0, ""},
+        EndCase{"restarts_after_a_failure", "'flaky:9'", {}, 0, "Succeeded", 1, "exit=9"},
+        EndCase{"restarts_after_another_workers_failure", "save, 'flaky:9'", kNoRetry, 9, "Failed",
+                0, "worker-1 exit=9"},
+        EndCase{"budget_exhausted", "save, 'die:11'", kOneRetry, 139, "Failed", 1,
+                "worker-1 exit=139"},
+        EndCase{"bad_input_is_not_retried", "'done:65'", {}, 65, "Failed", 0, "exit=65"},
+        EndCase{"bad_input_elsewhere_is_not_retried",
+                "save, 'late:65'",
+                {},
+                65,
+                "Failed",
+                0,
+                "worker-1 exit=65"},
+        EndCase{"deadline",
+                "save",
+                {.policy = "activeDeadlineSeconds: 1"},
+                70,
+                "Failed",
+                0,
+                "DeadlineExceeded"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Run, says_nothing_else_when_all_goes_well) {
+  JobRun run(job_text("'done:0'", {}));
+  EXPECT_EQ(run.code(), 0);
+  EXPECT_EQ(run.errors(), "");
+  EXPECT_EQ(run.output(), run.last_line() + "\n");
+}
+
+TEST(Run, prints_json_alone_when_asked_to) {
+  JobRun run(job_text("'flaky:9'", {}), {"--log-format", "json"});
+  EXPECT_EQ(run.code(), 0);
+  EXPECT_EQ(run.errors(), "");
+  std::istringstream lines(run.output());
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  EXPECT_THAT(run.output(), HasSubstr("\"reason\":\"Restarting\""));
+}
+
+TEST(Run, saves_and_leaves_with_75_when_asked_to_stop) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    JobRun run(job_text("save", {}));
+    ASSERT_TRUE(run.listening(2));
+    run.signal(number);
+
+    EXPECT_EQ(run.code(), 75) << run.errors();
+    EXPECT_THAT(run.last_line(), HasSubstr("\"result\":\"Saved\""));
+    EXPECT_THAT(run.last_line(), EndsWith("\"checkpoint\":\"checkpoints/step-00000040.g1\"}"));
+    run.expect_nothing_left();
+  }
+}
+
+TEST(Run, kills_what_does_not_stop_within_the_grace) {
+  JobRun run(job_text("deaf", {.policy = "terminationGracePeriodSeconds: 1"}));
+  ASSERT_TRUE(run.listening(2));
+  run.signal(SIGTERM);
+
+  EXPECT_EQ(run.code(), 137) << run.errors();
+  EXPECT_THAT(run.last_line(), HasSubstr("\"result\":\"Failed\""));
+  run.expect_nothing_left();
+}
+
+TEST(Run, kills_at_once_on_a_second_signal) {
+  JobRun run(job_text("deaf", {}));
+  ASSERT_TRUE(run.listening(2));
+  run.signal(SIGINT);
+  ASSERT_TRUE(eventually([&] { return run.errors().find("Suspended") != std::string::npos; }));
+  run.signal(SIGINT);
+
+  EXPECT_EQ(run.code(5s), 128 + SIGINT) << run.errors();
+  EXPECT_EQ(count_in(run.output(), "\"finished\""), 1);
+  run.expect_nothing_left();
+}
+
+struct KillCase {
+  const char* name;
+  pid_t (*victim)(JobRun& run);
+  const char* said;
+};
+
+class RunSurvives : public ::testing::TestWithParam<KillCase> {};
+
+// What is killed once is made again, and the second gang saves when it is asked to.
+TEST_P(RunSurvives, the_loss_of) {
+  JobRun run(job_text("save", {}));
+  ASSERT_TRUE(run.listening(2));
+  const pid_t victim = GetParam().victim(run);
+  ASSERT_GT(victim, 1);
+  kill(victim, SIGKILL);
+
+  ASSERT_TRUE(run.listening(4));
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.code(), 75) << run.errors();
+  EXPECT_THAT(run.last_line(), HasSubstr("\"restarts\":1,"));
+  EXPECT_THAT(run.errors(), HasSubstr(GetParam().said));
+  run.expect_nothing_left();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RunSurvives,
+    ::testing::Values(
+        KillCase{"rank_0", [](JobRun& run) { return run.command_of(0); }, "worker-0 exit=137"},
+        KillCase{"rank_1", [](JobRun& run) { return run.command_of(1); }, "worker-1 exit=137"},
+        KillCase{"supervisor", [](JobRun& run) { return run.supervisor_of(1, 0); },
+                 "worker-1 exit=137"},
+        KillCase{"mpirun",
+                 [](JobRun& run) {
+                   return run.find({"mpirun", "--host"});
+                 },
+                 "mpirun was killed by signal 9"},
+        KillCase{"worker", [](JobRun& run) { return run.find({"coxswain-trainer worker"}); },
+                 "worker-0 exit=137"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Run, takes_everything_with_it_when_killed) {
+  for (const char* launcher : {"MPI", "Env"}) {
+    JobRun run(job_text("deaf", {.launcher = launcher}));
+    ASSERT_TRUE(run.listening(launcher == std::string("MPI") ? 2 : 0));
+    run.signal(SIGKILL);
+    EXPECT_EQ(run.code(), 137);
+    run.expect_nothing_left();
+  }
+}
+
+}  // namespace
+}  // namespace coxswain
