@@ -202,7 +202,10 @@ DenseKernels make_dense_kernels(const dnnl::engine& engine, const LayerSetting& 
   LayerDescs gradient{result.forward.src_desc(), any(weights, Type::f32), bias, plain(output, type)};
   result.weights = dense_weights(engine, gradient, result.forward, user_scratchpad());
   if (!has_step(program, setting.node, StepKind::kBackwardData)) return result;
-  result.data = dense_data(engine, {any(source, type), any(weights, type), bias, plain(output, type)},
+  // A gemm takes transposed weights as they are, which saves a reorder of them all in every step.
+  const bool gemm = std::string_view(result.forward.impl_info_str()).find("gemm:jit") != std::string_view::npos;
+  const Desc data_weights = gemm ? result.forward.weights_desc() : any(weights, type);
+  result.data = dense_data(engine, {any(source, type), data_weights, bias, plain(output, type)},
                            result.forward, user_scratchpad());
   return result;
 }
