@@ -69,13 +69,13 @@ std::string values_column(const Field& field) {
 constexpr std::string_view kReferenceHead = R"(# Training configuration
 
 The keys of `training:` in a TrainingJob, of a file given with `--config FILE`, and the flags of
-`coxswain-trainer`: `optimizer: {lr: 0.05}` in YAML is `--optimizer.lr=0.05` as a flag. Flags win over the file.
-`--print-config` prints every value in force and where it came from.
+`coxswain-trainer`: `optimizer: {lr: 0.05}` in YAML is `--optimizer.lr=0.05` as a flag. Flags win
+over the file. `--print-config` prints every value in force and where it came from.
 
 In a job the keys of `checkpoint` stand in `spec.checkpoint`, not in `training`.
 
-What a resume does when a value differs from the checkpoint's: *identity* refuses (65), *trajectory* goes on
-with a warning, *free* goes on.
+What a resume does when a value differs from the checkpoint's: *identity* refuses (65),
+*trajectory* goes on with a warning, *free* goes on.
 
 | key | values | default | on resume | meaning |
 |---|---|---|---|---|
@@ -84,7 +84,8 @@ with a warning, *free* goes on.
 constexpr std::string_view kReferenceTail = R"(
 ## data.augment
 
-A list, applied in order to each training image; `normalise` applies in evaluation too. Pixels are 0..1.
+A list, applied in order to each training image; `normalise` applies in evaluation too. Pixels are
+0..1.
 
 ```yaml
 data:
@@ -95,8 +96,9 @@ data:
   - normalise: {mean: [0.4914, 0.4822, 0.4465], std: [0.2023, 0.1994, 0.2010]}
 ```
 
-- `pad-crop` pads each side by `pad` (4), with zeros or mirrored (`mode: zero | symmetric`), and cuts an image of
-  the old size at a random place: 0..2 pad (`offsets: inclusive`), or 0..2 pad - 1 as SINGA does (`singa`).
+- `pad-crop` pads each side by `pad` (4), with zeros or mirrored (`mode: zero | symmetric`), and
+  cuts an image of the old size at a random place: 0..2 pad (`offsets: inclusive`), or 0..2 pad - 1
+  as SINGA does (`singa`).
 - `flip` mirrors left and right, every second image on average.
 - `normalise` subtracts `mean` and divides by `std`, one number a channel; once, and last.
 
