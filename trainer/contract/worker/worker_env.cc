@@ -82,7 +82,12 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
       {"COXSWAIN_SERVERS", fmt::format("{}", fmt::join(env.servers, ","))},
       {"COXSWAIN_STARTUP_SECONDS", std::to_string(env.startup_seconds)},
       {"COXSWAIN_RUN_DIR", env.run_dir.string()},
+      {"COXSWAIN_LOG_FORMAT", env.log_format},
   };
+  // Under mpirun every rank writes to a pseudo terminal: only this tells a real one.
+  if (env.terminal_columns > 0) {
+    result["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(env.terminal_columns);
+  }
   std::erase_if(result, [](const auto& variable) { return variable.second.empty(); });
   return result;
 }
@@ -108,6 +113,11 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
   env.startup_seconds =
       integer(lookup, "COXSWAIN_STARTUP_SECONDS", env.startup_seconds, 1, kMaxInt);
   env.run_dir = text("COXSWAIN_RUN_DIR");
+  env.log_format = text("COXSWAIN_LOG_FORMAT");
+  if (!env.log_format.empty() && env.log_format != "text" && env.log_format != "json") {
+    refuse("COXSWAIN_LOG_FORMAT", env.log_format, "must be text or json");
+  }
+  env.terminal_columns = integer(lookup, "COXSWAIN_TERMINAL_COLUMNS", 0, 0, kMaxInt);
   return env;
 }
 

@@ -30,6 +30,8 @@ struct WorkerEnv {
   std::vector<std::string> servers;   // COXSWAIN_SERVERS, "host:port,host:port"
   int startup_seconds = 600;          // COXSWAIN_STARTUP_SECONDS
   std::filesystem::path run_dir;      // COXSWAIN_RUN_DIR; local runs only, empty in a pod
+  std::string log_format;             // COXSWAIN_LOG_FORMAT, "text" or "json"; empty: not said
+  int terminal_columns = 0;           // COXSWAIN_TERMINAL_COLUMNS; 0: the output is no terminal
   bool operator==(const WorkerEnv&) const = default;
 };
 
