@@ -21,8 +21,8 @@ struct Hooks {
   std::function<void()> on_to_canonical = nullptr;  // on the saver's thread as well
   std::function<void(const backend::Batch& batch)> before_evaluation = nullptr;
 
-  std::string fingerprint = "";                 // empty: the backend's own
-  bool other_layout = false;                    // the native layout carries another name inside
+  std::string fingerprint = "";  // empty: the backend's own
+  bool other_layout = false;     // the native layout carries another name inside
 };
 
 // Resource. A backend with hooks, which remembers the rank's newest weights and slots.
@@ -30,8 +30,7 @@ class HookedBackend : public backend::Backend {
  public:
   HookedBackend(std::unique_ptr<backend::Backend> inner, Hooks hooks);
 
-  tensor::ParameterLayout layout(const graph::Program& training,
-                                 backend::LayoutKind kind) override;
+  tensor::ParameterLayout layout(const graph::Program& training, backend::LayoutKind kind) override;
   std::unique_ptr<backend::Executable> prepare(const graph::Program& program,
                                                tensor::ParameterBuffer& parameters) override;
   void to_canonical(const tensor::Segment& segment, std::span<const float> stored,

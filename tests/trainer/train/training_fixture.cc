@@ -36,8 +36,7 @@ std::unique_ptr<comm::Communicator> join(test::ThreadNetwork& network, const Wor
   return network.join(rank, std::move(options));
 }
 
-Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& network,
-                 int rank) {
+Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& network, int rank) {
   Outcome outcome;
   Recorder recorder(outcome.told);
   std::atomic<bool> stop = false;
@@ -68,8 +67,8 @@ std::string Told::notes() const {
 }
 
 bool Told::nothing() const {
-  return started.empty() && steps.empty() && epochs.empty() && saves.empty() &&
-         warnings.empty() && finished.empty();
+  return started.empty() && steps.empty() && epochs.empty() && saves.empty() && warnings.empty() &&
+         finished.empty();
 }
 
 std::vector<Outcome> run_ranks(const TrainOptions& options, const World& world) {

@@ -31,7 +31,7 @@ struct Outcome {
   ExitCode code = ExitCode::kDone;  // of the Error it threw
   std::string error;
   bool peer_lost = false;
-  std::vector<float> weights;       // after the last update; statistics first
+  std::vector<float> weights;  // after the last update; statistics first
   std::vector<float> slots;
   std::int64_t updates = 0;
   Told told;

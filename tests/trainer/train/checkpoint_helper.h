@@ -1,0 +1,37 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "trainer/checkpoint/format.h"
+#include "trainer/checkpoint/reader.h"
+
+namespace coxswain::train {
+
+inline checkpoint::Contents newest(const std::filesystem::path& directory) {
+  auto loaded = checkpoint::load_latest(directory);
+  if (!loaded) throw std::runtime_error("no checkpoint in " + directory.string());
+  return std::move(loaded->contents);
+}
+
+// Names of the published checkpoints.
+inline std::set<std::string> saved_in(const std::filesystem::path& directory) {
+  std::set<std::string> names;
+  if (!std::filesystem::exists(directory)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (checkpoint::parse_checkpoint_name(name)) names.insert(name);
+  }
+  return names;
+}
+
+inline void expect_equal(const checkpoint::Contents& a, const checkpoint::Contents& b) {
+  EXPECT_EQ(checkpoint::encode(a.state), checkpoint::encode(b.state));
+  EXPECT_TRUE(a.model == b.model);
+  EXPECT_TRUE(a.optimizer == b.optimizer);
+}
+
+}  // namespace coxswain::train
