@@ -26,7 +26,6 @@ constexpr int kNice = 10;
 
 struct Outcome {
   SaveResult result;
-  ExitCode code = ExitCode::kDone;
   int failures_in_a_row = 0;
 };
 
@@ -40,10 +39,10 @@ Outcome save(Publisher& publisher, const MakeContents& make_contents) {
     outcome.result.path = std::move(published.path);
     outcome.result.bytes = published.bytes;
   } catch (const Error& error) {
-    outcome.code = error.code();
+    outcome.result.code = error.code();
     outcome.result.error = error.what();
   } catch (const std::exception& error) {
-    outcome.code = ExitCode::kInternal;
+    outcome.result.code = ExitCode::kInternal;
     outcome.result.error = fmt::format("[checkpoint] save failed: {}", error.what());
   }
   outcome.result.seconds = std::chrono::duration<double>(Clock::now() - started).count();
@@ -91,7 +90,7 @@ void Writer::Impl::run() {
     lock.unlock();
     Outcome outcome = save(publisher, make_contents);
     lock.lock();
-    failures_in_a_row = outcome.code == ExitCode::kDone ? 0 : failures_in_a_row + 1;
+    failures_in_a_row = outcome.result.code == ExitCode::kDone ? 0 : failures_in_a_row + 1;
     outcome.failures_in_a_row = failures_in_a_row;
     outcomes.push_back(std::move(outcome));
     busy = false;
@@ -111,10 +110,11 @@ bool Writer::Impl::wait_until_idle(std::unique_lock<std::mutex>& lock) {
 }
 
 SaveResult Writer::Impl::checked(Outcome outcome) const {
-  if (outcome.code == ExitCode::kPeerLost) throw Error(outcome.code, outcome.result.error);
+  if (outcome.result.code == ExitCode::kPeerLost)
+    throw Error(outcome.result.code, outcome.result.error);
   if (outcome.failures_in_a_row >= options.max_failures) {
-    throw Error(outcome.code, fmt::format("{} ({} saves failed in a row)", outcome.result.error,
-                                          outcome.failures_in_a_row));
+    throw Error(outcome.result.code, fmt::format("{} ({} saves failed in a row)",
+                                                 outcome.result.error, outcome.failures_in_a_row));
   }
   return std::move(outcome.result);
 }

@@ -10,6 +10,7 @@
 
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/file_system.h"
+#include "trainer/contract/exit_code.h"
 
 namespace coxswain::checkpoint {
 
@@ -30,7 +31,8 @@ struct SaveResult {
   std::filesystem::path path;  // step-00001200.g7
   std::int64_t bytes = 0;
   double seconds = 0;
-  std::string error;  // empty: saved, durable and read back
+  std::string error;                // empty: saved, durable and read back
+  ExitCode code = ExitCode::kDone;  // of the error
 };
 
 // Resource. Writes checkpoints of one generation, on a thread of its own at low priority (DESIGN

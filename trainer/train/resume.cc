@@ -57,6 +57,9 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
   if (resized && options.split != data::Split::kShuffle && saved.samples_in_epoch > 0) {
     plan.state.epoch += 1;
     plan.state.samples_in_epoch = 0;
+    plan.state.epoch_loss_sum = 0;
+    plan.state.epoch_correct = 0;
+    plan.state.epoch_samples = 0;
     plan.notes.push_back("the split depends on the number of ranks: continues at the next epoch");
   }
   const bool same_numbers = saved.fingerprint == now.fingerprint && !changed &&

@@ -4,10 +4,13 @@
 
 namespace coxswain::train {
 
-Saver::Saver(const CheckpointOptions& options, Observer& observer)
+Saver::Saver(const CheckpointOptions& options, bool new_run, Observer& observer)
     : options_(options),
       observer_(observer),
-      writer_({options.directory, options.keep, options.max_failures}) {}
+      writer_({.directory = options.directory,
+               .keep = options.keep,
+               .max_failures = options.max_failures,
+               .new_run = new_run}) {}
 
 bool Saver::due(std::int64_t step) const {
   if (options_.every_steps > 0 && step % options_.every_steps == 0) return true;
@@ -28,7 +31,7 @@ void Saver::save_now(std::function<checkpoint::Contents()> contents) {
   const checkpoint::SaveResult result = writer_.save_now(std::move(contents));
   poll();
   tell(result);
-  if (!result.error.empty()) throw Error(ExitCode::kVolume, "[checkpoint] " + result.error);
+  if (!result.error.empty()) throw Error(result.code, result.error);
 }
 
 void Saver::tell(const checkpoint::SaveResult& result) {

@@ -13,7 +13,8 @@ namespace coxswain::train {
 // Resource of rank 0. When to save, and who is told of it.
 class Saver {
  public:
-  Saver(const CheckpointOptions& options, Observer& observer);
+  // `new_run`: what the directory holds is of other runs, and stays.
+  Saver(const CheckpointOptions& options, bool new_run, Observer& observer);
 
   bool due(std::int64_t step) const;
   void start(std::function<checkpoint::Contents()> contents);  // at once, without waiting

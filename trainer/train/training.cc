@@ -54,6 +54,14 @@ bool all_finite(std::span<const float> values) {
   return std::isfinite(rest);
 }
 
+// Steps of the first epochs together: with rollover one epoch may have a step more than another.
+std::int64_t steps_of(std::int64_t epochs, const data::SamplerOptions& sampler,
+                      std::int64_t steps_of_the_first) {
+  if (sampler.last_batch != data::LastBatch::kRollover) return epochs * steps_of_the_first;
+  const std::int64_t parts = sampler.split == data::Split::kShuffle ? 1 : sampler.world_size;
+  return epochs * (sampler.dataset_size / parts * parts) / sampler.global_batch;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -74,6 +82,9 @@ Training::Training(const TrainOptions& options, Collaborators& with)
                   static_cast<int>(slot_names_.size())),
       executables_(graph_, options.precision, with.backend, parameters_) {}
 
+// After an error sums may be under way: the communicator's thread writes into buffers that go with this object.
+Training::~Training() { with_.communicator.reset(); }
+
 void Training::start() {
   state_.world_size = world_size_;
   state_.global_batch = configured_global_batch(options_, world_size_);
@@ -85,7 +96,8 @@ void Training::start() {
   if (!resume()) initialise(program_, options_.seed, with_.backend, parameters_);
   require_equal_weights(*with_.communicator, with_.backend, parameters_);
   if (leads() && !options_.checkpoint.directory.empty()) {
-    saver_ = std::make_unique<Saver>(options_.checkpoint, with_.observer);
+    const bool new_run = !options_.checkpoint.resume && options_.attempt == 0;
+    saver_ = std::make_unique<Saver>(options_.checkpoint, new_run, with_.observer);
   }
   count_steps();
   prepare_executables();
@@ -98,11 +110,15 @@ void Training::start() {
   speed_.start();
 }
 
-// Rank 0 reads and verifies; the others, which may not have the volume, get what it read.
+// Rank 0 reads and verifies; the others, which may not have the volume, get what it read. A later attempt of a run
+// that began without resuming goes on from that run's own checkpoints.
 bool Training::resume() {
   const CheckpointOptions& from = options_.checkpoint;
   std::optional<checkpoint::Loaded> loaded;
-  if (leads() && from.resume && !from.directory.empty()) loaded = checkpoint::load_latest(from.directory);
+  if (leads() && (from.resume || options_.attempt > 0) && !from.directory.empty()) {
+    loaded = checkpoint::load_latest(from.directory,
+                                     from.resume ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
+  }
   const std::string text = broadcast_text(
       *with_.communicator, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
   if (text.empty()) return false;
@@ -112,6 +128,7 @@ bool Training::resume() {
   if (leads()) {
     for (const std::string& refused : loaded->refused) notes_.push_back("passed over " + refused);
     restore(loaded->contents, with_.backend, parameters_, slot_names_);
+    resumed_from_ = loaded->path.string();
   }
   notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());
   broadcast_parameters(*with_.communicator, with_.backend, parameters_);
@@ -130,7 +147,7 @@ void Training::count_steps() {
   }
   total_steps_ = options_.steps.value_or(INT64_MAX);
   if (options_.epochs.has_value()) {
-    total_steps_ = std::min(total_steps_, *options_.epochs * steps_per_epoch_);
+    total_steps_ = std::min(total_steps_, steps_of(*options_.epochs, sampler(), steps_per_epoch_));
   }
   state_.total_steps = total_steps_;
   already_complete_ = state_.finished && done();
@@ -148,6 +165,7 @@ void Training::prepare_executables() {
       executables_.get(graph::Mode::kTraining, rows);
     }
   }
+  if (with_.test != nullptr) executables_.get(graph::Mode::kEvaluation, evaluation_batch());
   const std::int64_t last_epoch = options_.epochs.value_or(INT64_MAX);
   const std::int64_t first_step =
       (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
@@ -185,12 +203,14 @@ bool Training::done() const {
 void Training::run_epoch() {
   const auto start = std::chrono::steady_clock::now();
   const double waited_before = loader_->seconds_waited();
+  const std::int64_t samples_before = state_.samples_in_epoch;  // a resumed epoch: of earlier starts
   const data::EpochOrder order(sampler(), state_.epoch);
   std::int64_t step = (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
   for (; step < order.steps() && !done(); ++step) run_step(order, step);
   speed_.pause();
   if (step < order.steps() || (stopping_ && state_.step < total_steps_)) return;
-  finish_epoch(seconds_since(start), loader_->seconds_waited() - waited_before);
+  finish_epoch(state_.samples_in_epoch - samples_before, seconds_since(start),
+               loader_->seconds_waited() - waited_before);
   state_.epoch += 1;
   state_.samples_in_epoch = 0;
   state_.epoch_loss_sum = 0;
@@ -207,16 +227,18 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step_in_epoc
   fail_here(Phase::kReduce);
   const ControlSums sums = strategy_->reduce();
   fail_here(Phase::kUpdate);
-  update(plan, sums);
+  const bool updated = update(plan, sums);
   state_.step += 1;
   state_.samples_in_epoch += plan.global_count;
-  state_.epoch_loss_sum += sums.loss;
-  state_.epoch_correct += static_cast<std::int64_t>(sums.correct);
-  state_.epoch_samples += static_cast<std::int64_t>(sums.samples);
+  if (updated) {
+    state_.epoch_loss_sum += sums.loss;
+    state_.epoch_correct += static_cast<std::int64_t>(sums.correct);
+    state_.epoch_samples += static_cast<std::int64_t>(sums.samples);
+  }
   stopping_ = sums.stop_requests > 0;
   speed_.add(plan.global_count);
   if (!leads()) return;
-  report_step(sums);
+  if (updated) report_step(sums);
   if (!stopping_) save_if_due();
 }
 
@@ -243,7 +265,7 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
 }
 
 // A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the same sums.
-void Training::update(const StepPlan& plan, const ControlSums& sums) {
+bool Training::update(const StepPlan& plan, const ControlSums& sums) {
   if (sums.not_finite > 0 || !all_finite(parameters_.gradients())) {
     state_.skipped_in_a_row += 1;
     if (state_.skipped_in_a_row > options_.max_skipped) {
@@ -255,7 +277,7 @@ void Training::update(const StepPlan& plan, const ControlSums& sums) {
     if (leads()) {
       with_.observer.warned(fmt::format("step {} skipped: loss or gradients are not finite", state_.step + 1));
     }
-    return;
+    return false;
   }
   state_.skipped_in_a_row = 0;
   state_.update_count += 1;
@@ -263,6 +285,7 @@ void Training::update(const StepPlan& plan, const ControlSums& sums) {
   strategy_->update(options_.rule,
                     {now.lr, now.momentum, state_.update_count, static_cast<float>(plan.statistic_parts)});
   executables_.parameters_changed();
+  return true;
 }
 
 void Training::save_if_due() {
@@ -284,24 +307,25 @@ void Training::report_step(const ControlSums& sums) {
   report.accuracy = static_cast<double>(state_.epoch_correct) /
                     static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
   report.samples_per_second = speed_.recent();
-  report.seconds_left = static_cast<double>((total_steps_ - state_.step) * state_.global_batch) /
+  report.seconds_left = static_cast<double>(total_steps_ - state_.step) *
+                        static_cast<double>(state_.global_batch) /
                         std::max(1e-9, report.samples_per_second);
   report.lr = learning_rate().lr;
   with_.observer.stepped(report);
   if (speed_.seconds_since_mark() >= kReportSeconds) speed_.mark();
 }
 
-void Training::finish_epoch(double seconds, double seconds_waited) {
+void Training::finish_epoch(std::int64_t samples, double seconds, double seconds_waited) {
   const std::int64_t epoch = state_.epoch + 1;
   const bool evaluated = with_.test != nullptr && options_.evaluate_every_epochs > 0 &&
                          epoch % options_.evaluate_every_epochs == 0;
   EpochReport report;
   report.epoch = epoch;
-  const auto samples = static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
-  report.training_loss = state_.epoch_loss_sum / samples;
-  report.training_accuracy = static_cast<double>(state_.epoch_correct) / samples;
+  const auto scored = static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
+  report.training_loss = state_.epoch_loss_sum / scored;
+  report.training_accuracy = static_cast<double>(state_.epoch_correct) / scored;
   report.seconds = seconds;
-  report.samples_per_second = samples / seconds;
+  report.samples_per_second = static_cast<double>(samples) / seconds;
   report.input_bound = seconds_waited / seconds;
   if (evaluated && !stopping_) {
     evaluate_now();
@@ -315,8 +339,8 @@ void Training::finish_epoch(double seconds, double seconds_waited) {
 
 void Training::evaluate_now() {
   fail_here(Phase::kEvaluate);
-  const std::int64_t batch = options_.evaluation_batch > 0 ? options_.evaluation_batch : options_.batch_size;
-  scores_ = evaluate(executables_, *with_.test, {batch, options_.preprocessing}, *with_.communicator, cut_);
+  scores_ = evaluate(executables_, *with_.test, {evaluation_batch(), options_.preprocessing},
+                     *with_.communicator, cut_);
   scored_step_ = state_.step;
   state_.last_accuracy = scores_->accuracy;
   state_.last_loss = scores_->loss;
@@ -340,7 +364,7 @@ Result Training::finish() {
   summary.epochs = state_.epoch;
   summary.steps = state_.step;
   summary.samples_per_second = speed_.overall();
-  summary.checkpoint = saver_ ? saver_->newest() : "";
+  summary.checkpoint = saver_ && !saver_->newest().empty() ? saver_->newest() : resumed_from_;
   with_.observer.finished(summary);
   return result;
 }
@@ -352,6 +376,10 @@ std::function<checkpoint::Contents()> Training::take_snapshot() {
 data::SamplerOptions Training::sampler() const {
   return {with_.training.size(), state_.global_batch, world_size_,
           options_.split,        options_.last_batch, options_.seed};
+}
+
+std::int64_t Training::evaluation_batch() const {
+  return options_.evaluation_batch > 0 ? options_.evaluation_batch : options_.batch_size;
 }
 
 optim::LearningRate Training::learning_rate() const {

@@ -22,6 +22,7 @@ namespace coxswain::train {
 class Training {
  public:
   Training(const TrainOptions& options, Collaborators& with);
+  ~Training();
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
@@ -41,14 +42,15 @@ class Training {
 
   void run_step(const data::EpochOrder& order, std::int64_t step_in_epoch);
   void run_micro_batch(const MicroBatch& micro, double divisor);
-  void update(const StepPlan& plan, const ControlSums& sums);
+  bool update(const StepPlan& plan, const ControlSums& sums);  // false: the step is skipped
   void save_if_due();
   void report_step(const ControlSums& sums);
-  void finish_epoch(double seconds, double seconds_waited);
+  void finish_epoch(std::int64_t samples, double seconds, double seconds_waited);
   void evaluate_now();
 
   std::function<checkpoint::Contents()> take_snapshot();
   data::SamplerOptions sampler() const;
+  std::int64_t evaluation_batch() const;
   optim::LearningRate learning_rate() const;
   void fail_here(Phase phase) const;
   bool leads() const { return rank_ == 0; }
@@ -74,6 +76,7 @@ class Training {
   std::int64_t total_steps_ = 0;
   bool stopping_ = false;
   bool already_complete_ = false;
+  std::string resumed_from_;       // path of the checkpoint; rank 0
   std::optional<Scores> scores_;   // of the newest evaluation
   std::int64_t scored_step_ = -1;
   Speedometer speed_;

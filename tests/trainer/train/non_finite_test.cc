@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/trainer/train/checkpoint_helper.h"
+#include "tests/trainer/train/training_fixture.h"
+
+namespace coxswain::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// In these passes of one rank the loss, or the first gradient of every tensor, has this value.
+struct Fault {
+  int rank = 0;
+  std::set<std::int64_t> passes;
+  bool in_loss = false;
+  float value = kNan;
+};
+
+World with(const Fault& fault, const data::Dataset& images) {
+  World world = {.size = 3, .training = &images};
+  world.hooks = [fault](int rank, std::atomic<bool>&, test::ThreadNetwork&) {
+    Hooks hooks;
+    if (rank != fault.rank) return hooks;
+    if (fault.in_loss) {
+      hooks.after_forward = [fault](std::int64_t pass, backend::LossSums& sums) {
+        if (fault.passes.contains(pass)) sums.loss = static_cast<double>(fault.value);
+      };
+    } else {
+      hooks.after_gradient = [fault](std::int64_t pass, tensor::ParameterBuffer& buffer,
+                                     int segment) {
+        if (!fault.passes.contains(pass)) return;
+        buffer.gradients(buffer.layout().segments[static_cast<std::size_t>(segment)])[0] =
+            fault.value;
+      };
+    }
+    return hooks;
+  };
+  return world;
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+}
+
+TEST(NotFinite, on_one_rank_skips_the_step_on_all) {
+  for (const bool in_loss : {true, false}) {
+    for (const float value : {kNan, kInfinity, -kInfinity}) {
+      for (int rank = 0; rank < 3; ++rank) {
+        SCOPED_TRACE(
+            fmt::format("{} in the {} of rank {}", value, in_loss ? "loss" : "gradients", rank));
+        const Outcome outcome =
+            run(mlp_options(), with({rank, {3}, in_loss, value}, small_images()));
+        EXPECT_EQ(outcome.result, Result::kSucceeded);
+        EXPECT_EQ(outcome.updates, 23);
+        EXPECT_TRUE(all_finite(outcome.weights));
+        EXPECT_THAT(outcome.told.warnings,
+                    ElementsAre("step 3 skipped: loss or gradients are not finite"));
+      }
+    }
+  }
+}
+
+TEST(NotFinite, changes_neither_weights_nor_running_statistics_nor_slots) {
+  const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 24, 7);
+  TrainOptions options = mlp_options();
+  options.model = "cifar-resnet8";
+  options.steps = 2;
+  const Outcome undisturbed = run(options, with({0, {}, true}, *images));
+  ASSERT_EQ(undisturbed.updates, 2);
+  options.steps = 3;
+  const Outcome third_skipped = run(options, with({1, {3}, true}, *images));
+  EXPECT_EQ(third_skipped.updates, 2);
+  EXPECT_EQ(difference(third_skipped.weights, undisturbed.weights), "");
+  EXPECT_EQ(difference(third_skipped.slots, undisturbed.slots), "");
+}
+
+TEST(NotFinite, steps_count_for_position_and_schedule_but_not_as_updates) {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = mlp_options();
+  options.rule.kind = optim::OptimizerKind::kAdam;
+  options.checkpoint.directory = directory.path();
+  const Outcome outcome = run(options, with({1, {2, 3, 7}, false}, small_images()));
+  EXPECT_EQ(outcome.updates, 21);
+  const checkpoint::State state = newest(directory.path()).state;
+  EXPECT_EQ(state.step, 24);
+  EXPECT_EQ(state.update_count, 21);
+  EXPECT_EQ(state.skipped_in_a_row, 0);
+}
+
+TEST(NotFinite, ends_with_76_on_every_rank_beyond_the_limit_in_a_row) {
+  TrainOptions options = mlp_options();
+  options.max_skipped = 2;
+  // Two, then two again: each within the limit.
+  EXPECT_EQ(run(options, with({1, {2, 3, 5, 6}, true}, small_images())).result, Result::kSucceeded);
+  const auto outcomes = run_ranks(options, with({1, {2, 3, 5, 6, 7}, true}, small_images()));
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
+    EXPECT_THAT(outcome.error, HasSubstr("not finite in 3 steps in a row up to step 7"));
+    EXPECT_EQ(outcome.updates, 2);
+    EXPECT_EQ(difference(outcome.weights, outcomes[0].weights), "");
+    EXPECT_TRUE(all_finite(outcome.weights));
+  }
+}
+
+TEST(NotFinite, steps_in_a_row_are_counted_across_a_restart) {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = mlp_options();
+  options.max_skipped = 2;
+  options.checkpoint.directory = directory.path();
+  World stopped = with({1, {2, 3}, true}, small_images());
+  stopped.hooks = [faults = stopped.hooks](int rank, std::atomic<bool>& stop,
+                                           test::ThreadNetwork& network) {
+    Hooks hooks = faults(rank, stop, network);
+    if (rank != 0) return hooks;
+    hooks.before_pass = [&stop](std::int64_t pass, const backend::Batch&) { stop = pass == 2; };
+    return hooks;
+  };
+  EXPECT_EQ(run(options, stopped).result, Result::kSaved);
+  EXPECT_EQ(newest(directory.path()).state.skipped_in_a_row, 2);
+  for (const Outcome& outcome : run_ranks(options, with({1, {1}, true}, small_images()))) {
+    EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
+  }
+}
+
+TEST(NotFinite, is_what_a_learning_rate_far_too_high_ends_in) {
+  TrainOptions options = mlp_options();
+  options.schedule.lr = 1e30F;
+  for (const Outcome& outcome : run_ranks(options, {.size = 2, .training = &small_images()})) {
+    EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
+  }
+}
+
+TEST(NotFinite, steps_stay_out_of_the_losses_that_are_reported) {
+  TrainOptions options = mlp_options();
+  options.epochs = 1;
+  const Outcome outcome = run(options, with({2, {3}, true}, small_images()));
+  double sum = 0;
+  for (const StepReport& step : outcome.told.steps) {
+    EXPECT_NE(step.step, 3);
+    sum += step.loss * (step.step == 8 ? 4 : 8);
+  }
+  EXPECT_EQ(outcome.told.steps.size(), 7U);
+  EXPECT_NEAR(outcome.told.epochs.at(0).training_loss, sum / 52, 1e-6);
+}
+
+}  // namespace
+}  // namespace coxswain::train

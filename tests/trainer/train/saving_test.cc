@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "tests/trainer/train/checkpoint_helper.h"
+#include "tests/trainer/train/training_fixture.h"
+
+namespace coxswain::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Holds back whatever waits until an update was made, at most for a while.
+class Gate {
+ public:
+  void reached(std::int64_t update) {
+    const std::lock_guard lock(mutex_);
+    reached_ = update;
+    changed_.notify_all();
+  }
+  void await(std::int64_t update) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return reached_ >= update; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t reached_ = 0;
+};
+
+// The saver reads no tensor before training went on by several updates.
+TEST(Saving, takes_the_state_of_its_step_though_training_goes_on) {
+  TrainOptions options = mlp_options();
+  options.model = "cifar-resnet8";
+  options.batch_size = 4;
+  const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 40, 7);
+  World world = {.size = 1, .training = images.get()};
+  options.epochs = 1;
+
+  const test::TemporaryDirectory stopped_directory;
+  options.checkpoint.directory = stopped_directory.path();
+  World stopped = world;
+  stopped.hooks = stop_after(0, 4);
+  run(options, stopped);
+
+  const test::TemporaryDirectory directory;
+  options.checkpoint.directory = directory.path();
+  options.checkpoint.every_steps = 5;
+  Gate gate;
+  world.hooks = [&gate](int, std::atomic<bool>&, test::ThreadNetwork&) {
+    Hooks hooks;
+    hooks.after_update = [&gate](std::int64_t update, tensor::ParameterBuffer&) {
+      gate.reached(update);
+    };
+    hooks.on_to_canonical = [&gate, training = std::this_thread::get_id()] {
+      if (std::this_thread::get_id() != training) gate.await(9);
+    };
+    return hooks;
+  };
+  const Outcome outcome = run(options, world);
+  ASSERT_EQ(outcome.updates, 10);
+  expect_equal(checkpoint::load(directory.path() / "step-00000005.g1"),
+               checkpoint::load(stopped_directory.path() / "step-00000005.g1"));
+}
+
+TEST(Saving, is_told_and_leaves_the_newest_checkpoint_in_the_summary) {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path();
+  const Outcome outcome = run(options, {.size = 2, .training = &small_images()});
+  ASSERT_EQ(outcome.told.saves.size(), 1U);
+  const CheckpointReport& report = outcome.told.saves[0];
+  EXPECT_EQ(report.step, 24);
+  EXPECT_EQ(report.path, (directory.path() / "step-00000024.g1").string());
+  EXPECT_EQ(report.error, "");
+  std::int64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(report.path)) {
+    bytes += static_cast<std::int64_t>(file.file_size());
+  }
+  EXPECT_EQ(report.bytes, bytes);
+  EXPECT_EQ(outcome.told.finished.at(0).checkpoint, report.path);
+}
+
+TEST(Saving, keeps_the_newest_few) {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path();
+  options.checkpoint.keep = 2;
+  for (const std::int64_t stop : {2, 3, 4}) {
+    run(options, {.size = 1, .training = &small_images(), .hooks = stop_after(0, stop)});
+  }
+  EXPECT_EQ(saved_in(directory.path()),
+            (std::set<std::string>{"step-00000007.g2", "step-00000012.g3"}));
+}
+
+TEST(Saving, where_there_can_be_no_directory_ends_with_74_at_the_start) {
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory.path() / "file") << "not a directory";
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path() / "file" / "checkpoints";
+  const auto outcomes = run_ranks(options, {.size = 1, .training = &small_images()});
+  EXPECT_EQ(outcomes[0].code, ExitCode::kVolume);
+  EXPECT_THAT(outcomes[0].error, HasSubstr((directory.path() / "file").string()));
+  EXPECT_EQ(outcomes[0].updates, 0);
+}
+
+// In the place of the checkpoint directory stands a file from the third update on.
+World losing(const std::filesystem::path& directory) {
+  World world = {.size = 1, .training = &small_images()};
+  world.hooks = [directory](int, std::atomic<bool>&, test::ThreadNetwork&) {
+    Hooks hooks;
+    hooks.after_update = [directory](std::int64_t update, tensor::ParameterBuffer&) {
+      if (update != 3) return;
+      std::filesystem::remove_all(directory);
+      std::ofstream(directory) << "in the way";
+    };
+    return hooks;
+  };
+  return world;
+}
+
+TEST(Saving, to_a_volume_that_is_gone_ends_with_74_at_the_last_save) {
+  const test::TemporaryDirectory parent;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = parent.path() / "checkpoints";
+  const auto outcomes = run_ranks(options, losing(options.checkpoint.directory));
+  EXPECT_EQ(outcomes[0].code, ExitCode::kVolume);
+  EXPECT_THAT(outcomes[0].error, ::testing::StartsWith("[checkpoint] cannot "));
+  EXPECT_EQ(outcomes[0].updates, 24);
+  ASSERT_EQ(outcomes[0].told.saves.size(), 1U);
+  EXPECT_NE(outcomes[0].told.saves[0].error, "");
+}
+
+TEST(Saving, that_fails_too_often_in_a_row_ends_training_early) {
+  const test::TemporaryDirectory parent;
+  TrainOptions options = mlp_options();
+  options.epochs = 2'000;  // far more than are trained
+  options.checkpoint.directory = parent.path() / "checkpoints";
+  options.checkpoint.every_steps = 4;
+  options.checkpoint.max_failures = 2;
+  const auto outcomes = run_ranks(options, losing(options.checkpoint.directory));
+  EXPECT_EQ(outcomes[0].code, ExitCode::kVolume);
+  EXPECT_THAT(outcomes[0].error, HasSubstr("2 saves failed in a row"));
+  EXPECT_LT(outcomes[0].updates, 16'000);
+  ASSERT_EQ(outcomes[0].told.saves.size(), 1U);  // the first failure is told, the second thrown
+  EXPECT_NE(outcomes[0].told.saves[0].error, "");
+}
+
+// The last update's loss and gradients were finite, its weights are not.
+TEST(Saving, of_weights_that_are_not_finite_ends_with_76) {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path();
+  options.steps = 1;
+  options.schedule.lr = 3e38F;
+  options.schedule.momentum = 0;
+  options.rule.weight_decay = 100;
+  const auto outcomes = run_ranks(options, {.size = 1, .training = &small_images()});
+  EXPECT_EQ(outcomes[0].code, ExitCode::kNotFinite);
+  EXPECT_EQ(outcomes[0].updates, 1);
+  EXPECT_EQ(saved_in(directory.path()), std::set<std::string>());
+}
+
+TEST(Saving, is_given_up_with_71_when_a_newer_attempt_has_come) {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path();
+  World world = {.size = 1, .training = &small_images()};
+  world.hooks = [&](int, std::atomic<bool>&, test::ThreadNetwork&) {
+    Hooks hooks;
+    hooks.after_update = [&](std::int64_t update, tensor::ParameterBuffer&) {
+      if (update == 3) std::filesystem::create_directory(directory.path() / ".generation-7");
+    };
+    return hooks;
+  };
+  const auto outcomes = run_ranks(options, world);
+  EXPECT_EQ(outcomes[0].code, ExitCode::kPeerLost);
+  EXPECT_EQ(saved_in(directory.path()), std::set<std::string>());
+}
+
+}  // namespace
+}  // namespace coxswain::train
