@@ -22,6 +22,10 @@ int total(const job::Restarts& restarts) {
          restarts.resize;
 }
 
+int server_count(const job::TrainingJob& job) {
+  return job.spec.server ? job.spec.server->replicas : 0;
+}
+
 std::string restarting_reason(const Status& status) {
   const job::Condition* found = job::find_condition(status, job::condition::kRestarting);
   return found && found->status ? found->reason : "";
@@ -132,7 +136,7 @@ void Laws::before_create(std::span<const job::Action> actions, const std::vector
     demand(id.attempt == status.attempt, "a worker was made for an attempt that isn't recorded");
     demand(gang.emplace(id.role, id.index).second, "a second worker was made for one rank");
   }
-  const int servers = world_.job.spec.server ? world_.job.spec.server->replicas : 0;
+  const int servers = server_count(world_.job);
   demand(static_cast<int>(gang.size()) == status.workers + servers,
          fmt::format("{} of a gang of {} were made", gang.size(), status.workers + servers));
   for (const auto& [name, pod] : world_.pods)
@@ -146,8 +150,9 @@ void Laws::before_delete(const job::DeleteWorker& action) {
       world_.pods.find(job::worker_name(world_.job, action.id.role, action.id.index));
   if (found == world_.pods.end() || found->second.seen.uid != action.uid) return;
   const job::Worker& worker = found->second.seen;
+  const int size = worker.id.role == Role::kServer ? server_count(world_.job) : status.workers;
   const bool wanted = !job::is_terminal(status) && status.workers > 0 &&
-                      worker.id.attempt == status.attempt && worker.id.index < status.workers;
+                      worker.id.attempt == status.attempt && worker.id.index < size;
   demand(!wanted || is_alive(found->second),
          "a failed worker was deleted before its failure was in the status");
   demand(!wanted, "a wanted worker was deleted");

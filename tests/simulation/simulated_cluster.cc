@@ -23,8 +23,7 @@ void SimulatedCluster::maybe_hear_news() {
 }
 
 job::Observed SimulatedCluster::observe(const job::TrainingJob&) {
-  job::Observed observed;
-  observed.now = world_.now;
+  job::Observed observed = world_.observe();
   observed.workers = workers_;
   planned_from_ = workers_;
   return observed;

@@ -24,6 +24,11 @@ job::TrainingJob draw_job(Random& random) {
   job.spec.training = job::Json{{"model", "mlp"}, {"data", {{"format", "mnist"}}}};
   job.spec.worker.replicas = random.between(1, 4);
   if (random.chance(40)) job.spec.launcher = job::Launcher::kEnv;
+  if (random.chance(10)) {
+    job.spec.strategy = job::Strategy::kParameterServer;
+    job.spec.launcher.reset();
+    job.spec.server = job::ReplicaSpec{random.between(1, 2), {}};
+  }
   auto& policy = job.spec.run_policy;
   policy.backoff_limit = random.between(0, 3);
   policy.suspend = random.chance(10);
