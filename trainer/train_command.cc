@@ -47,19 +47,14 @@ void handle_signals(bool under_mpirun) {
   handle(SIGINT, under_mpirun ? SIG_IGN : request_stop);
 }
 
-void leave_message(const std::optional<WorkerEnv>& env, const contract::TerminationMessage& message) {
-  if (!env.has_value()) return;
-  std::ofstream(contract::command_message_file(contract::worker_directory(*env), message.rank))
-      << contract::to_json(message);
-}
-
 // What rank 0 shows and serves. A rank of a job keeps the last line for `coxswain run`, which knows of restarts.
 class Reports {
  public:
   Reports(const CommandLine& line, const std::optional<WorkerEnv>& env)
-      : sink_(STDOUT_FILENO), bar_(sink_, {}), json_(sink_, {}) {
+      : sink_(STDOUT_FILENO, terminal_columns(env)), bar_(sink_, {}), json_(sink_, {}) {
     std::vector<std::reference_wrapper<train::Observer>> all;
-    if (line.log_format == "json") {
+    const bool job_wants_json = env.has_value() && env->log_format == "json";
+    if (line.log_format == "json" || job_wants_json) {
       all.push_back(json_);
     } else {
       all.push_back(bar_);
@@ -82,6 +77,13 @@ class Reports {
   }
 
  private:
+  // Under mpirun every output looks like a terminal: the job says what it is.
+  static std::optional<int> terminal_columns(const std::optional<WorkerEnv>& env) {
+    if (env.has_value()) return env->terminal_columns;
+    if (under_mpirun()) return 0;
+    return std::nullopt;
+  }
+
   report::TextSink sink_;
   report::ProgressBar bar_;
   report::JsonLog json_;
@@ -100,31 +102,6 @@ class Silent : public train::Observer {
   void finished(const train::Summary&) override {}
 };
 
-int train_rank(const CommandLine& line, const contract::TrainerConfig& config,
-               const std::optional<WorkerEnv>& env, int& rank) {
-  train::TrainOptions options = make_train_options(config, env);
-  options.threads = threads_per_rank(config, ranks_on_this_machine(env));
-  auto communicator = make_communicator();
-  rank = communicator->rank();
-  const bool leads = rank == 0;
-  const auto training = open_training_set(config);
-  const auto test = open_test_set(config);
-  const auto backend = make_backend(config, options.threads);
-  Silent silent;
-  std::unique_ptr<Reports> reports = leads ? std::make_unique<Reports>(line, env) : nullptr;
-  const auto result = train::train(
-      options, {*backend, *training, test.get(), std::move(communicator),
-                leads ? reports->observer() : silent, stop_requested});
-  const ExitCode code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
-  if (leads) {
-    const auto latest = reports->latest();
-    leave_message(env, {.exit_code = static_cast<int>(code), .rank = rank, .phase = "", .reason = "",
-                        .message = "", .step = {}, .progress = latest.progress,
-                        .checkpoint = latest.checkpoint});
-  }
-  return static_cast<int>(code);
-}
-
 std::string reason_of(ExitCode code) {
   switch (code) {
     case ExitCode::kBadInput: return "BadInput";
@@ -136,6 +113,73 @@ std::string reason_of(ExitCode code) {
   }
 }
 
+// One rank's process, from its environment to its exit code.
+class RankProcess {
+ public:
+  explicit RankProcess(const CommandLine& line) : line_(line) {
+    if (contract::has_worker_env(lookup_environment)) env_ = contract::from_env(lookup_environment);
+  }
+
+  int run(const contract::TrainerConfig& config) {
+    try {
+      return static_cast<int>(train(config));
+    } catch (const Error& error) {
+      leave(error);
+    }
+  }
+
+ private:
+  ExitCode train(const contract::TrainerConfig& config) {
+    train::TrainOptions options = make_train_options(config, env_);
+    options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
+    auto communicator = make_communicator(static_cast<double>(config.step_deadline_seconds),
+                                          [this](const comm::PeerLost& lost) { leave(lost); });
+    rank_ = communicator->rank();
+    const auto training = open_training_set(config);
+    const auto test = open_test_set(config);
+    const auto backend = make_backend(config, options.threads);
+    if (rank_ == 0) reports_ = std::make_unique<Reports>(line_, env_);
+    Silent silent;
+    train::Observer& observer = reports_ ? reports_->observer() : silent;
+    const auto result = train::train(options, {*backend, *training, test.get(),
+                                               std::move(communicator), observer, stop_requested});
+    const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
+    if (reports_) leave_message(code, "", "");
+    return code;
+  }
+
+  // MPI can't be closed by one rank alone, so nothing is unwound. Called by whichever thread notices first.
+  [[noreturn]] void leave(const Error& error) {
+    if (leaving_.test_and_set()) pause();
+    fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank_.load(), error.what());
+    std::fflush(nullptr);
+    leave_message(error.code(), reason_of(error.code()), error.what());
+    _exit(static_cast<int>(error.code()));
+  }
+
+  void leave_message(ExitCode code, const std::string& reason, const std::string& text) {
+    if (!env_.has_value()) return;
+    contract::TerminationMessage message;
+    message.exit_code = static_cast<int>(code);
+    message.rank = rank_;
+    message.reason = reason;
+    message.message = text;
+    if (reports_) {
+      const contract::ProgressDocument latest = reports_->latest();
+      message.progress = latest.progress;
+      message.checkpoint = latest.checkpoint;
+    }
+    std::ofstream(contract::command_message_file(contract::worker_directory(*env_), rank_))
+        << contract::to_json(message);
+  }
+
+  const CommandLine& line_;
+  std::optional<WorkerEnv> env_;
+  std::atomic<int> rank_ = 0;
+  std::unique_ptr<Reports> reports_;  // rank 0
+  std::atomic_flag leaving_;
+};
+
 }  // namespace
 
 int run_train(const CommandLine& line) {
@@ -145,20 +189,7 @@ int run_train(const CommandLine& line) {
     return 0;
   }
   handle_signals(under_mpirun());
-  std::optional<WorkerEnv> env;
-  if (contract::has_worker_env(lookup_environment)) env = contract::from_env(lookup_environment);
-  int rank = 0;
-  try {
-    return train_rank(line, config.config, env, rank);
-  } catch (const Error& error) {
-    // MPI can't be closed by one rank, so a process that is one of several leaves without unwinding further.
-    fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank, error.what());
-    std::fflush(nullptr);
-    leave_message(env, {.exit_code = static_cast<int>(error.code()), .rank = rank, .phase = "",
-                        .reason = reason_of(error.code()), .message = error.what(), .step = {},
-                        .progress = {}, .checkpoint = {}});
-    _exit(static_cast<int>(error.code()));
-  }
+  return RankProcess(line).run(config.config);
 }
 
 }  // namespace coxswain

@@ -1,5 +1,7 @@
 #include "trainer/comm/progress_thread.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -49,7 +51,7 @@ class Progress {
   void retire_done();
   void send_beats(Clock::time_point now);
   bool all_alive(Clock::time_point now);
-  void report_late(Clock::time_point now);
+  bool judge_late(Clock::time_point now);
   void measure_interval(Clock::time_point now);
   void rest(bool moved);
 
@@ -98,8 +100,7 @@ void Progress::run(const std::stop_token& stop) {
     if (now - last_check_ > kCheckInterval) {
       last_check_ = now;
       send_beats(now);
-      if (!all_alive(now)) return;
-      report_late(now);
+      if (!all_alive(now) || !judge_late(now)) return;
     }
     rest(started || moved);
   }
@@ -209,16 +210,26 @@ void Progress::measure_interval(Clock::time_point now) {
   last_sum_ = now;
 }
 
-void Progress::report_late(Clock::time_point now) {
+// A peer that lives but does not come: told of once, and given up beyond the step's deadline.
+bool Progress::judge_late(Clock::time_point now) {
   const auto rank = running_.empty() ? std::nullopt : running_.front().exchange->waits_for();
   if (rank != reported_late_) reported_late_.reset();
-  if (!rank || reported_late_) return;
-  const auto late = now - running_.front().started;
+  if (!rank) return true;
+  const std::chrono::nanoseconds late = now - running_.front().started;
+  const double seconds = std::chrono::duration<double>(late).count();
+  if (late >= options_.step_deadline) {
+    mailbox_.broken(ExitCode::kPeerLost,
+                    fmt::format("[comm] rank {} lives, but has kept the others waiting for {:.0f} s "
+                                "(stepDeadlineSeconds)",
+                                *rank, seconds));
+    return false;
+  }
   const auto limit =
       std::max<std::chrono::nanoseconds>(kLateAtLeast, kLateIntervals * usual_interval_);
-  if (late < limit) return;
+  if (reported_late_ || late < limit) return true;
   reported_late_ = rank;
-  if (options_.on_late) options_.on_late(std::chrono::duration<double>(late).count(), *rank);
+  if (options_.on_late) options_.on_late(seconds, *rank);
+  return true;
 }
 
 void Progress::rest(bool moved) {

@@ -18,6 +18,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
   return make_wired_communicator(open_mpi_wire,
                                  {.peer_deadline = seconds(options.peer_deadline_seconds),
                                   .startup_deadline = seconds(options.startup_deadline_seconds),
+                                  .step_deadline = seconds(options.step_deadline_seconds),
                                   .on_late = options.on_late,
                                   .on_lost = options.on_lost});
 }

@@ -11,6 +11,7 @@ namespace coxswain::comm {
 struct MpiOptions {
   double peer_deadline_seconds = 10;      // of silence, until a peer is lost
   double startup_deadline_seconds = 120;  // for MPI to connect all ranks
+  double step_deadline_seconds = 300;     // of a peer that lives but does not come to a sum
 
   // See WiredOptions: called on the communication thread, the second at once when a peer is lost.
   std::function<void(double late_seconds, int rank)> on_late = nullptr;
