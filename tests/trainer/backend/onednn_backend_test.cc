@@ -1,3 +1,5 @@
+#include "trainer/backend/onednn/onednn_backend.h"
+
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -9,7 +11,6 @@
 #include "tests/support/test_flags.h"
 #include "tests/trainer/backend/model_run.h"
 #include "trainer/backend/onednn/dropout_mask.h"
-#include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
@@ -24,7 +25,9 @@ using graph::Graph;
 using graph::Mode;
 using graph::Precision;
 
-Graph model(const char* name, const graph::Shape& input) { return graph::build_model(name, input, 10, 0); }
+Graph model(const char* name, const graph::Shape& input) {
+  return graph::build_model(name, input, 10, 0);
+}
 
 // Of the difference of two tensors, relative to the first.
 double relative_error(const std::vector<float>& expected, const std::vector<float>& actual) {
@@ -63,8 +66,8 @@ TEST(OneDnnBackend, stores_weights_natively_with_zero_padding_and_gives_them_bac
 
 TEST(OneDnnBackend, stores_weights_canonically_where_asked) {
   const auto onednn = make_onednn_backend({});
-  const graph::Program program =
-      graph::compile(model("cifar-resnet8", {1, 3, 28, 28}), 16, Precision::kFloat32, Mode::kTraining);
+  const graph::Program program = graph::compile(model("cifar-resnet8", {1, 3, 28, 28}), 16,
+                                                Precision::kFloat32, Mode::kTraining);
   for (const tensor::Segment& s : onednn->layout(program, LayoutKind::kCanonical).segments) {
     EXPECT_EQ(s.layout, "canonical") << s.name;
     EXPECT_EQ(s.stored, s.elements()) << s.name;
@@ -79,8 +82,9 @@ TEST(OneDnnBackend, computes_the_same_gradients_from_native_and_canonical_weight
   native.backward();
   tensor::ParameterBuffer canonical(onednn->layout(native.program, LayoutKind::kCanonical), 0);
   for (const graph::Parameter& p : native.program.parameters) {
-    const tensor::Segment& to = canonical.layout().segments[static_cast<std::size_t>(
-        canonical.layout().find(p.name).value())];
+    const tensor::Segment& to =
+        canonical.layout()
+            .segments[static_cast<std::size_t>(canonical.layout().find(p.name).value())];
     const tensor::Segment& from = native.segment(p.name);
     onednn->to_canonical(from, native.parameters->weights(from), canonical.weights(to));
   }
@@ -88,10 +92,12 @@ TEST(OneDnnBackend, computes_the_same_gradients_from_native_and_canonical_weight
   backend::forward(*executable, native.batch);
   backend::backward(*executable, [](int) {});
   for (const graph::Parameter& p : native.program.parameters) {
-    const tensor::Segment& segment = canonical.layout().segments[static_cast<std::size_t>(
-        canonical.layout().find(p.name).value())];
+    const tensor::Segment& segment =
+        canonical.layout()
+            .segments[static_cast<std::size_t>(canonical.layout().find(p.name).value())];
     const std::span<float> gradients = canonical.gradients(segment);
-    EXPECT_EQ(native.gradients(p.name), std::vector<float>(gradients.begin(), gradients.end())) << p.name;
+    EXPECT_EQ(native.gradients(p.name), std::vector<float>(gradients.begin(), gradients.end()))
+        << p.name;
   }
 }
 
@@ -140,7 +146,8 @@ TEST(OneDnnBackend, lets_training_the_last_batch_and_evaluation_share_one_buffer
   const graph::Program last = graph::compile(net, 3, Precision::kFloat32, Mode::kTraining);
   const graph::Program evaluation = graph::compile(net, 32, Precision::kFloat32, Mode::kEvaluation);
   const auto last_executable = onednn->prepare(last, *train.parameters);
-  const auto evaluation_executable = onednn->prepare(evaluation, *train.parameters);  // the arena moves
+  const auto evaluation_executable =
+      onednn->prepare(evaluation, *train.parameters);  // the arena moves
 
   EXPECT_EQ(train.forward().loss, alone);
   train.backward();
@@ -194,7 +201,8 @@ TEST(OneDnnBackend, allocates_nothing_in_a_step) {
     ModelRun run(*onednn, model(name, {1, colour ? 3 : 1, 28, 28}), {.rows = 16});
     const auto step = [&] {
       run.executable->load(run.batch);
-      for (std::size_t i = 0; i < run.program.steps.size(); ++i) run.executable->run(static_cast<int>(i));
+      for (std::size_t i = 0; i < run.program.steps.size(); ++i)
+        run.executable->run(static_cast<int>(i));
     };
     step();
     step();
@@ -207,7 +215,8 @@ TEST(OneDnnBackend, allocates_nothing_in_a_step) {
 }
 
 TEST(OneDnnBackend, draws_the_dropout_masks_of_philox) {
-  const backend::onednn::DropoutStream stream{.seed = 7, .sample = 11, .epoch = 3, .stream = 99, .rate = 0.3F};
+  const backend::onednn::DropoutStream stream{
+      .seed = 7, .sample = 11, .epoch = 3, .stream = 99, .rate = 0.3F};
   for (const std::int64_t count : {1, 5, 128, 1003}) {
     std::vector<std::uint8_t> kept(static_cast<std::size_t>(count), 9);
     fill_dropout_mask(stream, count, kept.data());
@@ -231,7 +240,8 @@ TEST(OneDnnBackend, refuses_a_batch_of_another_size_and_labels_out_of_range) {
 
 TEST(OneDnnBackend, refuses_an_order_that_it_never_handed_out) {
   const auto onednn = make_onednn_backend({});
-  const tensor::Segment foreign{.name = "w", .dims = {2, 2}, .stored = 4, .layout = "2x2 stride 1x2"};
+  const tensor::Segment foreign{
+      .name = "w", .dims = {2, 2}, .stored = 4, .layout = "2x2 stride 1x2"};
   std::vector<float> values(4);
   std::vector<float> to(4);
   EXPECT_THROW(onednn->to_canonical(foreign, values, to), Error);

@@ -1,10 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-
-#include <fmt/format.h>
 
 #include "tests/support/test_flags.h"
 #include "tests/trainer/backend/model_run.h"
@@ -14,8 +13,8 @@
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
 
-// Every step of the oneDNN backend against the reference's, from the same inputs: CheckedBackend throws where
-// they differ by more than the tolerance beside the operation.
+// Every step of the oneDNN backend against the reference's, from the same inputs: CheckedBackend
+// throws where they differ by more than the tolerance beside the operation.
 namespace coxswain::test {
 namespace {
 
@@ -29,7 +28,8 @@ using graph::WeightInit;
 constexpr WeightInit kInit = WeightInit::kXavierUniform;
 
 std::unique_ptr<Backend> checked_onednn(const backend::OneDnnOptions& options = {}) {
-  return backend::make_checked_backend(backend::make_reference_backend(), backend::make_onednn_backend(options));
+  return backend::make_checked_backend(backend::make_reference_backend(),
+                                       backend::make_onednn_backend(options));
 }
 
 bool has_bfloat16() {
@@ -79,20 +79,21 @@ TEST_P(OneDnnModel, agrees_with_the_reference_at_every_step) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, OneDnnModel,
-    testing::Values(ModelCase{"mlp", {1, 1, 28, 28}, 5}, ModelCase{"lenet", {1, 1, 28, 28}, 4},
-                    ModelCase{"singa-cnn", {1, 1, 28, 28}, 5}, ModelCase{"keras-cnn", {1, 1, 14, 14}, 4},
-                    ModelCase{"cifar-resnet8", {1, 3, 14, 14}, 5},
-                    ModelCase{"cifar-resnet20", {1, 3, 8, 8}, 6},
-                    ModelCase{"cifar-resnet164", {1, 3, 4, 4}, 5},
-                    ModelCase{"d2l-resnet18", {1, 3, 8, 8}, 3, true},
-                    ModelCase{"resnet50", {1, 3, 32, 32}, 2, true}),
-    [](const auto& tested) {
-      std::string name = tested.param.name;
-      std::ranges::replace(name, '-', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, OneDnnModel,
+                         testing::Values(ModelCase{"mlp", {1, 1, 28, 28}, 5},
+                                         ModelCase{"lenet", {1, 1, 28, 28}, 4},
+                                         ModelCase{"singa-cnn", {1, 1, 28, 28}, 5},
+                                         ModelCase{"keras-cnn", {1, 1, 14, 14}, 4},
+                                         ModelCase{"cifar-resnet8", {1, 3, 14, 14}, 5},
+                                         ModelCase{"cifar-resnet20", {1, 3, 8, 8}, 6},
+                                         ModelCase{"cifar-resnet164", {1, 3, 4, 4}, 5},
+                                         ModelCase{"d2l-resnet18", {1, 3, 8, 8}, 3, true},
+                                         ModelCase{"resnet50", {1, 3, 32, 32}, 2, true}),
+                         [](const auto& tested) {
+                           std::string name = tested.param.name;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 struct OperationCase {
   std::string name;
@@ -104,52 +105,72 @@ struct OperationCase {
 std::vector<OperationCase> operations() {
   const auto head = [](Builder& b, int x) { return b.dense(b.flatten(x), "head", 7, true, kInit); };
   return {
-      {"conv_5x5_one_channel", {1, 1, 11, 9}, [=](Builder& b) {
-         return head(b, b.relu(b.conv(0, "c", 20, 5, 1, 0, true, kInit)));
-       }},
-      {"conv_two_layers_odd_channels", {1, 3, 9, 9}, [=](Builder& b) {
+      {"conv_5x5_one_channel",
+       {1, 1, 11, 9},
+       [=](Builder& b) { return head(b, b.relu(b.conv(0, "c", 20, 5, 1, 0, true, kInit))); }},
+      {"conv_two_layers_odd_channels",
+       {1, 3, 9, 9},
+       [=](Builder& b) {
          const int x = b.relu(b.conv(0, "c1", 13, 3, 2, 1, true, kInit));
          return head(b, b.tanh(b.conv(x, "c2", 21, 3, 1, 1, false, kInit)));
        }},
-      {"conv_pool_chain_odd_channels", {1, 2, 18, 18}, [=](Builder& b) {
+      {"conv_pool_chain_odd_channels",
+       {1, 2, 18, 18},
+       [=](Builder& b) {
          const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
          return head(b, b.max_pool(b.relu(b.conv(x, "c2", 9, 3, 1, 0, true, kInit)), 2, 2));
        }},
-      {"conv_1x1_stride_2", {1, 17, 7, 7}, [=](Builder& b) {
+      {"conv_1x1_stride_2",
+       {1, 17, 7, 7},
+       [=](Builder& b) {
          const int x = b.conv(0, "c1", 16, 1, 1, 0, false, kInit);
          return head(b, b.conv(x, "c2", 33, 1, 2, 0, false, kInit));
        }},
-      {"max_pool_overlapping_padded", {1, 5, 9, 7}, [=](Builder& b) {
+      {"max_pool_overlapping_padded",
+       {1, 5, 9, 7},
+       [=](Builder& b) {
          const int x = b.conv(0, "c1", 6, 3, 1, 1, false, kInit);
          return head(b, b.max_pool(x, 3, 2, 1));
        }},
-      {"avg_pool_padded", {1, 5, 9, 7}, [=](Builder& b) {
+      {"avg_pool_padded",
+       {1, 5, 9, 7},
+       [=](Builder& b) {
          return head(b, b.avg_pool(b.conv(0, "c1", 6, 3, 1, 1, false, kInit), 3, 2, 1));
        }},
-      {"batch_norm_relu_add", {1, 6, 5, 5}, [=](Builder& b) {
+      {"batch_norm_relu_add",
+       {1, 6, 5, 5},
+       [=](Builder& b) {
          const int x = b.conv(0, "c1", 11, 3, 1, 1, false, kInit);
          const int y = b.relu(b.batch_norm(x, "n1"));
          return head(b, b.relu(b.add(b.conv(y, "c2", 11, 3, 1, 1, false, kInit), x)));
        }},
-      {"batch_norm_tanh", {1, 4, 5, 5}, [=](Builder& b) {
+      {"batch_norm_tanh",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
          return head(b, b.tanh(b.batch_norm(b.conv(0, "c1", 10, 3, 1, 1, false, kInit), "n1")));
        }},
-      {"batch_norm_of_the_input", {1, 3, 6, 6}, [=](Builder& b) {
+      {"batch_norm_of_the_input",
+       {1, 3, 6, 6},
+       [=](Builder& b) {
          const int x = b.batch_norm(0, "data", 2e-5F, /*fixed_gamma=*/true);
          return head(b, b.conv(x, "c1", 16, 3, 1, 1, false, kInit));
        }},
-      {"activations_with_two_readers", {1, 4, 5, 5}, [=](Builder& b) {
+      {"activations_with_two_readers",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
          const int x = b.conv(0, "c1", 12, 3, 1, 1, true, kInit);
          return head(b, b.add(b.add(b.relu(x), b.tanh(x)), b.gelu(x)));
        }},
-      {"dropout_between", {1, 3, 7, 5}, [=](Builder& b) {
+      {"dropout_between",
+       {1, 3, 7, 5},
+       [=](Builder& b) {
          const int x = b.dropout(b.relu(b.conv(0, "c1", 18, 3, 1, 1, true, kInit)), "d1", 0.25F);
-         return b.dense(b.dropout(b.relu(b.dense(b.flatten(x), "f1", 19, true, kInit)), "d2", 0.5F), "f2",
-                        7, true, kInit);
+         return b.dense(b.dropout(b.relu(b.dense(b.flatten(x), "f1", 19, true, kInit)), "d2", 0.5F),
+                        "f2", 7, true, kInit);
        }},
-      {"global_avg_pool_logits", {1, 3, 6, 6}, [=](Builder& b) {
-         return b.global_avg_pool(b.conv(0, "c1", 7, 3, 1, 1, true, kInit));
-       }},
+      {"global_avg_pool_logits",
+       {1, 3, 6, 6},
+       [=](Builder& b) { return b.global_avg_pool(b.conv(0, "c1", 7, 3, 1, 1, true, kInit)); }},
   };
 }
 

@@ -7,8 +7,8 @@
 
 namespace coxswain::backend::onednn {
 
-// Resource. The working memory that all executables of a backend share; it grows at prepare, which moves it:
-// an executable binds anew when the generation has changed.
+// Resource. The working memory that all executables of a backend share; it grows at prepare, which
+// moves it: an executable binds anew when the generation has changed.
 class Arena {
  public:
   void reserve(std::int64_t bytes) {

@@ -36,7 +36,8 @@ template <typename T>
 [[gnu::always_inline]] inline void row_sums(const TapShape& t, const T* row, Lanes* sums) {
   Lanes total{};
   for (std::int64_t w = 0; w < t.out_width; ++w) {
-    for (int i = 0; i < kLanes; ++i) total[static_cast<std::size_t>(i)] += value_of(row[w * kLanes + i]);
+    for (int i = 0; i < kLanes; ++i)
+      total[static_cast<std::size_t>(i)] += value_of(row[w * kLanes + i]);
   }
   for (std::int64_t s = 0; s < t.kernel; ++s) {
     const Range range = inside(t, s, t.in_width, t.out_width);
@@ -44,7 +45,8 @@ template <typename T>
     for (std::int64_t w = 0; w < t.out_width; ++w) {
       if (w == range.first) w = std::max(w, range.last);
       if (w >= t.out_width) break;
-      for (int i = 0; i < kLanes; ++i) sums[s][static_cast<std::size_t>(i)] -= value_of(row[w * kLanes + i]);
+      for (int i = 0; i < kLanes; ++i)
+        sums[s][static_cast<std::size_t>(i)] -= value_of(row[w * kLanes + i]);
     }
   }
 }
@@ -52,8 +54,8 @@ template <typename T>
 template <typename T>
 struct TapBody {
   // Adds the images [begin, end) to sums[k][r][s].
-  [[gnu::always_inline]] static void run(const TapShape* t, const T* d_y, double* sums, std::int64_t begin,
-                                         std::int64_t end) {
+  [[gnu::always_inline]] static void run(const TapShape* t, const T* d_y, double* sums,
+                                         std::int64_t begin, std::int64_t end) {
     const std::int64_t groups = t->channels / kLanes;
     const std::int64_t row_size = t->out_width * kLanes;
     for (std::int64_t plane = begin * groups; plane < end * groups; ++plane) {
@@ -83,7 +85,8 @@ struct TapBody {
 
 }  // namespace
 
-void tap_sums(const TapShape& shape, tensor::DataType type, const void* d_y, double* partial, double* sums) {
+void tap_sums(const TapShape& shape, tensor::DataType type, const void* d_y, double* partial,
+              double* sums) {
   const std::int64_t count = shape.channels * shape.kernel * shape.kernel;
   const TapShape* t = &shape;
   in_parallel(kTapChunks, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -95,7 +98,8 @@ void tap_sums(const TapShape& shape, tensor::DataType type, const void* d_y, dou
       if (type == tensor::DataType::kFloat32) {
         run_widest<TapBody<float>>(t, static_cast<const float*>(d_y), to, first, last);
       } else {
-        run_widest<TapBody<std::uint16_t>>(t, static_cast<const std::uint16_t*>(d_y), to, first, last);
+        run_widest<TapBody<std::uint16_t>>(t, static_cast<const std::uint16_t*>(d_y), to, first,
+                                           last);
       }
     }
   });

@@ -6,8 +6,8 @@
 
 namespace coxswain::backend::onednn {
 
-// Value. A convolution's shapes, as far as the sums over its input gradient depend on them. Output channels
-// are a multiple of 16.
+// Value. A convolution's shapes, as far as the sums over its input gradient depend on them. Output
+// channels are a multiple of 16.
 struct TapShape {
   std::int64_t samples = 0;
   std::int64_t channels = 0;  // K
@@ -24,8 +24,10 @@ struct TapShape {
 constexpr std::int64_t kTapChunks = 16;
 constexpr std::int64_t kMaxTapKernel = 7;
 
-// sums[k][r][s] (K * kernel^2 doubles): over all images and the outputs whose tap (r, s) lies inside the input,
-// of d_y, which is (N, K / 16, H, W, 16). `partial` holds kTapChunks times as many.
-void tap_sums(const TapShape& shape, tensor::DataType type, const void* d_y, double* partial, double* sums);
+// sums[k][r][s] (K * kernel^2 doubles): over all images and the outputs whose tap (r, s) lies
+// inside the input, of d_y, which is (N, K / 16, H, W, 16). `partial` holds kTapChunks times as
+// many.
+void tap_sums(const TapShape& shape, tensor::DataType type, const void* d_y, double* partial,
+              double* sums);
 
 }  // namespace coxswain::backend::onednn

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kLanes = 32;  // counters computed side by side, four words each
 
-
 // tensor::philox for kLanes consecutive indices, words interleaved as elements want them.
 [[gnu::always_inline]] inline void philox_block(const DropoutStream& s, std::uint32_t first_index,
                                                 std::uint32_t* words) {
@@ -63,7 +62,8 @@ struct MaskBody {
 
 void fill_dropout_mask(const DropoutStream& stream, std::int64_t count, std::uint8_t* kept) {
   // to_uniform(word) >= rate, as a comparison of the 24 bits that to_uniform takes.
-  const auto threshold = static_cast<std::uint32_t>(std::ceil(static_cast<double>(stream.rate) * 0x1.0p24));
+  const auto threshold =
+      static_cast<std::uint32_t>(std::ceil(static_cast<double>(stream.rate) * 0x1.0p24));
   run_widest<MaskBody>(&stream, threshold, count, kept);
 }
 

@@ -41,8 +41,8 @@ std::vector<std::int64_t> lanes_taps(const LanesConvolution& conv, DataType type
   return offsets;
 }
 
-void lanes_forward(const LanesConvolution& conv, DataType type, const void* x, const LanesFilter& filter,
-                   void* y) {
+void lanes_forward(const LanesConvolution& conv, DataType type, const void* x,
+                   const LanesFilter& filter, void* y) {
   const LanesForward job{conv, x, filter.taps, filter.packed, filter.bias, filter.relu, y};
   const std::int64_t items = tiles(conv, type) * conv.out_height();
   if (type == DataType::kFloat32) {
@@ -59,8 +59,8 @@ void lanes_forward(const LanesConvolution& conv, DataType type, const void* x, c
   });
 }
 
-void lanes_backward_data(const LanesConvolution& conv, DataType type, const void* d_y, const float* weights,
-                         void* packed, void* d_x) {
+void lanes_backward_data(const LanesConvolution& conv, DataType type, const void* d_y,
+                         const float* weights, void* packed, void* d_x) {
   const LanesData job{conv, d_y, packed, d_x};
   const std::int64_t items = tiles(conv, type) * conv.in_height;
   if (type == DataType::kFloat32) {
@@ -77,8 +77,8 @@ void lanes_backward_data(const LanesConvolution& conv, DataType type, const void
   });
 }
 
-void lanes_backward_weights(const LanesConvolution& conv, DataType type, const void* x, const void* d_y,
-                            float* d_weights, float* d_bias) {
+void lanes_backward_weights(const LanesConvolution& conv, DataType type, const void* x,
+                            const void* d_y, float* d_weights, float* d_bias) {
   const LanesWeights job{conv, x, d_y, d_weights};
   const std::int64_t items = groups_of(conv.channels) * conv.in_channels * conv.kernel;
   in_parallel(items, 1, [&](std::int64_t begin, std::int64_t end) {

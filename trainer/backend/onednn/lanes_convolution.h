@@ -6,12 +6,12 @@
 
 #include "trainer/tensor/data_type.h"
 
-// Convolution with the batch in the vector lanes, for channel counts that are no multiple of a vector:
-// SINGA's 20 -> 50 5x5 runs at the peak of a core, where oneDNN's kernels, which have channels in the
-// lanes, reach half of it. Stride 1, no padding, AVX-512 (bf16: AVX512-BF16).
+// Convolution with the batch in the vector lanes, for channel counts that are no multiple of a
+// vector: SINGA's 20 -> 50 5x5 runs at the peak of a core, where oneDNN's kernels, which have
+// channels in the lanes, reach half of it. Stride 1, no padding, AVX-512 (bf16: AVX512-BF16).
 //
-// Activations are [N / lanes][C][H][W][lanes] (Abcd16a in float32, Abcd32a in bf16): lanes beyond the batch
-// are zero in gradients and anything finite elsewhere. Weights are canonical float32.
+// Activations are [N / lanes][C][H][W][lanes] (Abcd16a in float32, Abcd32a in bf16): lanes beyond
+// the batch are zero in gradients and anything finite elsewhere. Weights are canonical float32.
 namespace coxswain::backend::onednn {
 
 // Value. x (blocks, C, H, W) -> y (blocks, K, H - R + 1, W - R + 1).
@@ -33,11 +33,12 @@ constexpr std::int64_t lanes_of(tensor::DataType type) {
   return type == tensor::DataType::kFloat32 ? 16 : 32;
 }
 
-// Bytes of the packed weights that forward and backward data take; both are made anew from the weights.
+// Bytes of the packed weights that forward and backward data take; both are made anew from the
+// weights.
 std::int64_t lanes_packed_bytes(const LanesConvolution& conv);
 
-// Where each tap of the window lies, from the window's corner, in elements: for lanes_forward. An odd count
-// is made even by taking the last tap again, for which the packed weight is zero.
+// Where each tap of the window lies, from the window's corner, in elements: for lanes_forward. An
+// odd count is made even by taking the last tap again, for which the packed weight is zero.
 std::vector<std::int64_t> lanes_taps(const LanesConvolution& conv, tensor::DataType type);
 
 // What forward takes beside x and y. `bias` may be null.

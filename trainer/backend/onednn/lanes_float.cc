@@ -17,7 +17,8 @@ struct Sums {
 };
 
 template <int kBlocks>
-[[gnu::target("avx512f"), gnu::always_inline]] inline void start(Sums<kBlocks>& sums, const float* bias,
+[[gnu::target("avx512f"), gnu::always_inline]] inline void start(Sums<kBlocks>& sums,
+                                                                 const float* bias,
                                                                  std::int64_t count) {
   for (int q = 0; q < kGroup; ++q) {
     const float value = bias != nullptr && q < count ? bias[q] : 0.F;
@@ -27,7 +28,8 @@ template <int kBlocks>
 
 // sums[q] += weights[q] * x, for the images of a tile.
 template <int kBlocks>
-[[gnu::target("avx512f"), gnu::always_inline]] inline void accumulate(Sums<kBlocks>& sums, const float* x,
+[[gnu::target("avx512f"), gnu::always_inline]] inline void accumulate(Sums<kBlocks>& sums,
+                                                                      const float* x,
                                                                       std::int64_t stride,
                                                                       const float* weights) {
   __m512 images[kBlocks];
@@ -41,15 +43,18 @@ template <int kBlocks>
 }
 
 template <int kBlocks>
-[[gnu::target("avx512f"), gnu::always_inline]] inline void finish(const Sums<kBlocks>& sums, bool relu,
-                                                                  float* y, std::int64_t stride,
-                                                                  std::int64_t plane, std::int64_t count) {
+[[gnu::target("avx512f"), gnu::always_inline]] inline void finish(const Sums<kBlocks>& sums,
+                                                                  bool relu, float* y,
+                                                                  std::int64_t stride,
+                                                                  std::int64_t plane,
+                                                                  std::int64_t count) {
   const __m512 zero = _mm512_setzero_ps();
   for (int q = 0; q < kGroup; ++q) {
     if (q >= count) break;
     for (int z = 0; z < kBlocks; ++z) {
       __m512 value = sums.value[q][z];
-      if (relu) value = _mm512_max_ps(zero, value);  // of a NaN and zero the NaN, which comes second
+      if (relu)
+        value = _mm512_max_ps(zero, value);  // of a NaN and zero the NaN, which comes second
       _mm512_storeu_ps(y + q * plane + z * stride, value);
     }
   }
@@ -64,7 +69,8 @@ template <int kBlocks>
   const std::int64_t in_stride = conv.in_channels * in_plane;
   const std::int64_t out_stride = conv.channels * out_plane;
   const float* x = static_cast<const float*>(job.x) + first_block * in_stride;
-  float* y = static_cast<float*>(job.y) + first_block * out_stride + row * conv.out_width() * kLanes;
+  float* y =
+      static_cast<float*>(job.y) + first_block * out_stride + row * conv.out_width() * kLanes;
   for (std::int64_t column = 0; column < conv.out_width(); ++column) {
     const auto* weights = static_cast<const float*>(job.weights);
     for (std::int64_t k = 0; k < conv.channels; k += kGroup) {
@@ -78,20 +84,23 @@ template <int kBlocks>
           }
         }
       }
-      finish(sums, job.relu, y + k * out_plane + column * kLanes, out_stride, out_plane, conv.channels - k);
+      finish(sums, job.relu, y + k * out_plane + column * kLanes, out_stride, out_plane,
+             conv.channels - k);
     }
   }
 }
 
 template <int kBlocks>
-[[gnu::target("avx512f")]] void data_row(const LanesData& job, std::int64_t first_block, std::int64_t row) {
+[[gnu::target("avx512f")]] void data_row(const LanesData& job, std::int64_t first_block,
+                                         std::int64_t row) {
   const LanesConvolution& conv = job.conv;
   const std::int64_t in_plane = conv.in_height * conv.in_width * kLanes;
   const std::int64_t out_plane = conv.out_height() * conv.out_width() * kLanes;
   const std::int64_t in_stride = conv.in_channels * in_plane;
   const std::int64_t out_stride = conv.channels * out_plane;
   const float* d_y = static_cast<const float*>(job.d_y) + first_block * out_stride;
-  float* d_x = static_cast<float*>(job.d_x) + first_block * in_stride + row * conv.in_width * kLanes;
+  float* d_x =
+      static_cast<float*>(job.d_x) + first_block * in_stride + row * conv.in_width * kLanes;
   const std::int64_t first_r = std::max<std::int64_t>(0, row - conv.out_height() + 1);
   const std::int64_t last_r = std::min(conv.kernel, row + 1);
   for (std::int64_t column = 0; column < conv.in_width; ++column) {
@@ -102,7 +111,8 @@ template <int kBlocks>
       start(sums, nullptr, 0);
       for (std::int64_t k = 0; k < conv.channels; ++k) {
         for (std::int64_t r = first_r; r < last_r; ++r) {
-          const std::int64_t cell = ((c / kGroup * conv.channels + k) * conv.kernel + r) * conv.kernel;
+          const std::int64_t cell =
+              ((c / kGroup * conv.channels + k) * conv.kernel + r) * conv.kernel;
           const float* weights = static_cast<const float*>(job.weights) + (cell + first_s) * kGroup;
           const float* from =
               d_y + k * out_plane + ((row - r) * conv.out_width() + column - first_s) * kLanes;
@@ -111,30 +121,39 @@ template <int kBlocks>
           }
         }
       }
-      finish(sums, false, d_x + c * in_plane + column * kLanes, in_stride, in_plane, conv.in_channels - c);
+      finish(sums, false, d_x + c * in_plane + column * kLanes, in_stride, in_plane,
+             conv.in_channels - c);
     }
   }
 }
 
 // Calls f<blocks of the tile>(job, first block, row) for items of (tile, row).
 template <typename Job, typename F4, typename F3, typename F2, typename F1>
-void for_tiles(const Job& job, std::int64_t rows, std::int64_t begin, std::int64_t end, F4 four, F3 three,
-               F2 two, F1 one) {
+void for_tiles(const Job& job, std::int64_t rows, std::int64_t begin, std::int64_t end, F4 four,
+               F3 three, F2 two, F1 one) {
   for (std::int64_t item = begin; item < end; ++item) {
     const std::int64_t block = item / rows * kTileBlocks;
     switch (std::min<std::int64_t>(kTileBlocks, job.conv.blocks - block)) {
-      case 4: four(job, block, item % rows); break;
-      case 3: three(job, block, item % rows); break;
-      case 2: two(job, block, item % rows); break;
-      default: one(job, block, item % rows); break;
+      case 4:
+        four(job, block, item % rows);
+        break;
+      case 3:
+        three(job, block, item % rows);
+        break;
+      case 2:
+        two(job, block, item % rows);
+        break;
+      default:
+        one(job, block, item % rows);
+        break;
     }
   }
 }
 
 // d_weights[k .. k + kCount)[c][r][0 .. kCells): sums over images and positions.
 template <int kCells, int kCount>
-[[gnu::target("avx512f")]] void weights_cells(const LanesWeights& job, std::int64_t k, std::int64_t c,
-                                              std::int64_t r) {
+[[gnu::target("avx512f")]] void weights_cells(const LanesWeights& job, std::int64_t k,
+                                              std::int64_t c, std::int64_t r) {
   const LanesConvolution& conv = job.conv;
   const std::int64_t in_plane = conv.in_height * conv.in_width * kLanes;
   const std::int64_t out_plane = conv.out_height() * conv.out_width() * kLanes;
@@ -148,12 +167,14 @@ template <int kCells, int kCount>
     const float* d_y = static_cast<const float*>(job.d_y) + (block * conv.channels + k) * out_plane;
     for (std::int64_t row = 0; row < conv.out_height(); ++row) {
       const float* from = x + row * conv.in_width * kLanes;
-      for (std::int64_t column = 0; column < conv.out_width(); ++column, from += kLanes, d_y += kLanes) {
+      for (std::int64_t column = 0; column < conv.out_width();
+           ++column, from += kLanes, d_y += kLanes) {
         __m512 gradient[kCount];
         for (int q = 0; q < kCount; ++q) gradient[q] = _mm512_loadu_ps(d_y + q * out_plane);
         for (int s = 0; s < kCells; ++s) {
           const __m512 image = _mm512_loadu_ps(from + s * kLanes);
-          for (int q = 0; q < kCount; ++q) sums[q][s] = _mm512_fmadd_ps(image, gradient[q], sums[q][s]);
+          for (int q = 0; q < kCount; ++q)
+            sums[q][s] = _mm512_fmadd_ps(image, gradient[q], sums[q][s]);
         }
       }
     }
@@ -167,11 +188,16 @@ template <int kCells, int kCount>
 template <int kCells>
 void weights_group(const LanesWeights& job, std::int64_t k, std::int64_t c, std::int64_t r) {
   switch (std::min<std::int64_t>(kGroup, job.conv.channels - k)) {
-    case 5: return weights_cells<kCells, 5>(job, k, c, r);
-    case 4: return weights_cells<kCells, 4>(job, k, c, r);
-    case 3: return weights_cells<kCells, 3>(job, k, c, r);
-    case 2: return weights_cells<kCells, 2>(job, k, c, r);
-    default: return weights_cells<kCells, 1>(job, k, c, r);
+    case 5:
+      return weights_cells<kCells, 5>(job, k, c, r);
+    case 4:
+      return weights_cells<kCells, 4>(job, k, c, r);
+    case 3:
+      return weights_cells<kCells, 3>(job, k, c, r);
+    case 2:
+      return weights_cells<kCells, 2>(job, k, c, r);
+    default:
+      return weights_cells<kCells, 1>(job, k, c, r);
   }
 }
 
@@ -206,7 +232,8 @@ void forward(const LanesForward& job, std::int64_t begin, std::int64_t end) {
 }
 
 void backward_data(const LanesData& job, std::int64_t begin, std::int64_t end) {
-  for_tiles(job, job.conv.in_height, begin, end, data_row<4>, data_row<3>, data_row<2>, data_row<1>);
+  for_tiles(job, job.conv.in_height, begin, end, data_row<4>, data_row<3>, data_row<2>,
+            data_row<1>);
 }
 
 void backward_weights(const LanesWeights& job, std::int64_t begin, std::int64_t end) {
@@ -223,12 +250,13 @@ void backward_weights(const LanesWeights& job, std::int64_t begin, std::int64_t 
   }
 }
 
-[[gnu::target("avx512f")]] void backward_bias(const LanesWeights& job, float* d_bias, std::int64_t begin,
-                                              std::int64_t end) {
+[[gnu::target("avx512f")]] void backward_bias(const LanesWeights& job, float* d_bias,
+                                              std::int64_t begin, std::int64_t end) {
   const LanesConvolution& conv = job.conv;
   const std::int64_t plane = conv.out_height() * conv.out_width() * kLanes;
   for (std::int64_t k = begin; k < end; ++k) {
-    __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
+    __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
+                      _mm512_setzero_ps()};
     for (std::int64_t block = 0; block < conv.blocks; ++block) {
       const float* d_y = static_cast<const float*>(job.d_y) + (block * conv.channels + k) * plane;
       for (std::int64_t i = 0; i < plane; i += kLanes) {

@@ -4,11 +4,12 @@
 
 #include "trainer/backend/onednn/lanes_convolution.h"
 
-// The two element types' kernels: each does the items [begin, end) of a list, so that threads share it.
+// The two element types' kernels: each does the items [begin, end) of a list, so that threads share
+// it.
 namespace coxswain::backend::onednn {
 
-constexpr int kTileBlocks = 4;     // float32 vectors of images in one tile
-constexpr int kGroup = 5;          // channels of which a tile keeps sums at once: 20 registers
+constexpr int kTileBlocks = 4;  // float32 vectors of images in one tile
+constexpr int kGroup = 5;       // channels of which a tile keeps sums at once: 20 registers
 
 constexpr std::int64_t groups_of(std::int64_t channels) { return (channels + kGroup - 1) / kGroup; }
 
@@ -41,10 +42,12 @@ namespace lanes_float {
 void pack_forward(const LanesConvolution& conv, const float* weights, float* packed);
 // [group of c][k][r][s][kGroup]
 void pack_data(const LanesConvolution& conv, const float* weights, float* packed);
-void forward(const LanesForward& job, std::int64_t begin, std::int64_t end);        // tile x output row
-void backward_data(const LanesData& job, std::int64_t begin, std::int64_t end);     // tile x input row
-void backward_weights(const LanesWeights& job, std::int64_t begin, std::int64_t end);  // group x c x r
-void backward_bias(const LanesWeights& job, float* d_bias, std::int64_t begin, std::int64_t end);  // k
+void forward(const LanesForward& job, std::int64_t begin, std::int64_t end);  // tile x output row
+void backward_data(const LanesData& job, std::int64_t begin, std::int64_t end);  // tile x input row
+void backward_weights(const LanesWeights& job, std::int64_t begin,
+                      std::int64_t end);  // group x c x r
+void backward_bias(const LanesWeights& job, float* d_bias, std::int64_t begin,
+                   std::int64_t end);  // k
 }  // namespace lanes_float
 
 namespace lanes_bfloat16 {

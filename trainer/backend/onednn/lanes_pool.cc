@@ -21,7 +21,8 @@ constexpr std::int64_t kLanes = sizeof(T) == 4 ? 16 : 32;
 [[gnu::target("avx512f,avx512vl"), gnu::always_inline]] inline __m512 load(const float* from) {
   return _mm512_loadu_ps(from);
 }
-[[gnu::target("avx512f,avx512vl"), gnu::always_inline]] inline __m512 load(const std::uint16_t* from) {
+[[gnu::target("avx512f,avx512vl"), gnu::always_inline]] inline __m512 load(
+    const std::uint16_t* from) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
@@ -29,18 +30,20 @@ constexpr std::int64_t kLanes = sizeof(T) == 4 ? 16 : 32;
   _mm512_storeu_ps(to, value);
 }
 // Of values that came from bf16: exact.
-[[gnu::target("avx512f,avx512vl"), gnu::always_inline]] inline void store(std::uint16_t* to, __m512 value) {
+[[gnu::target("avx512f,avx512vl"), gnu::always_inline]] inline void store(std::uint16_t* to,
+                                                                          __m512 value) {
   const __m256i bits = _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(value), 16));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits);
 }
 
-// Calls f(offset of the window's corner in x, offset in y) for every 16 images of output rows [begin, end),
-// counted over all planes.
+// Calls f(offset of the window's corner in x, offset in y) for every 16 images of output rows
+// [begin, end), counted over all planes.
 template <typename T, typename F>
-[[gnu::always_inline]] inline void for_windows(const LanesPool& pool, std::int64_t begin, std::int64_t end,
-                                               const F& f) {
+[[gnu::always_inline]] inline void for_windows(const LanesPool& pool, std::int64_t begin,
+                                               std::int64_t end, const F& f) {
   for (std::int64_t item = begin; item < end; ++item) {
-    const std::int64_t row = item / pool.out_height() * pool.in_height + item % pool.out_height() * pool.kernel;
+    const std::int64_t row =
+        item / pool.out_height() * pool.in_height + item % pool.out_height() * pool.kernel;
     for (std::int64_t column = 0; column < pool.out_width(); ++column) {
       const std::int64_t from = (row * pool.in_width + column * pool.kernel) * kLanes<T>;
       const std::int64_t to = (item * pool.out_width() + column) * kLanes<T>;
@@ -77,7 +80,8 @@ template <typename T>
   const __m512i place =
       _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(places)));
   for (std::int64_t cell = 0; cell < pool.kernel * pool.kernel; ++cell) {
-    const __mmask16 here = _mm512_cmpeq_epi32_mask(place, _mm512_set1_epi32(static_cast<int>(cell)));
+    const __mmask16 here =
+        _mm512_cmpeq_epi32_mask(place, _mm512_set1_epi32(static_cast<int>(cell)));
     store(d_x + cell_offset<T>(pool, cell), _mm512_maskz_mov_ps(here, gradient));
   }
 }
@@ -120,12 +124,13 @@ void backward(const LanesPool& pool, const T* d_y, const std::uint8_t* places, T
 
 void lanes_pool_forward(const LanesPool& pool, DataType type, const void* x, void* y,
                         std::uint8_t* places) {
-  if (type == DataType::kFloat32) return forward(pool, static_cast<const float*>(x), static_cast<float*>(y), places);
+  if (type == DataType::kFloat32)
+    return forward(pool, static_cast<const float*>(x), static_cast<float*>(y), places);
   forward(pool, static_cast<const std::uint16_t*>(x), static_cast<std::uint16_t*>(y), places);
 }
 
-void lanes_pool_backward(const LanesPool& pool, DataType type, const void* d_y, const std::uint8_t* places,
-                         void* d_x) {
+void lanes_pool_backward(const LanesPool& pool, DataType type, const void* d_y,
+                         const std::uint8_t* places, void* d_x) {
   if (type == DataType::kFloat32) {
     return backward(pool, static_cast<const float*>(d_y), places, static_cast<float*>(d_x));
   }

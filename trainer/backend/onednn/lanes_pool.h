@@ -18,7 +18,8 @@ struct LanesPool {
   std::int64_t out_width() const { return in_width / kernel; }
 };
 
-// `places` gets, an element of y, the cell of the maximum: of equal values the first, and a NaN wins.
+// `places` gets, an element of y, the cell of the maximum: of equal values the first, and a NaN
+// wins.
 void lanes_pool_forward(const LanesPool& pool, tensor::DataType type, const void* x, void* y,
                         std::uint8_t* places);
 void lanes_pool_backward(const LanesPool& pool, tensor::DataType type, const void* d_y,

@@ -40,8 +40,9 @@ dnnl::primitive_attr with_activation(graph::Activation activation) {
   dnnl::primitive_attr attr = user_scratchpad();
   if (activation == graph::Activation::kNone) return attr;
   dnnl::post_ops operations;
-  append_eltwise(operations, activation == graph::Activation::kRelu ? dnnl::algorithm::eltwise_relu
-                                                                    : dnnl::algorithm::eltwise_tanh);
+  append_eltwise(operations, activation == graph::Activation::kRelu
+                                 ? dnnl::algorithm::eltwise_relu
+                                 : dnnl::algorithm::eltwise_tanh);
   attr.set_post_ops(operations);
   return attr;
 }
@@ -50,7 +51,8 @@ dnnl::primitive_attr with_activation(graph::Activation activation) {
 LayerDescs conv_descs(const Node& node, const tensor::Shape& input, Type type, Type weights_type) {
   const Dims weights{node.channels, input.c, node.kernel, node.kernel};
   const Desc bias = node.bias ? plain({node.channels}, Type::f32) : Desc();
-  return {any(to_dims(input), type), any(weights, weights_type), bias, any(to_dims(node.shape), type)};
+  return {any(to_dims(input), type), any(weights, weights_type), bias,
+          any(to_dims(node.shape), type)};
 }
 
 struct ConvCase {
@@ -62,17 +64,19 @@ struct ConvCase {
   bool needs_data;
 };
 
-// The weight gradient in the layouts of the forward pass, or in float32 where oneDNN has only a generic kernel.
-ConvWeights make_conv_weights(const ConvCase& c, const ConvForward& forward, dnnl::algorithm algorithm,
-                              Type type) {
+// The weight gradient in the layouts of the forward pass, or in float32 where oneDNN has only a
+// generic kernel.
+ConvWeights make_conv_weights(const ConvCase& c, const ConvForward& forward,
+                              dnnl::algorithm algorithm, Type type) {
   LayerDescs descs = conv_descs(c.node, c.input, type, Type::f32);
   descs.source = forward.src_desc();
   descs.output = forward.dst_desc();
-  ConvWeights result = conv_weights(c.engine, algorithm, descs, c.window, forward, user_scratchpad());
+  ConvWeights result =
+      conv_weights(c.engine, algorithm, descs, c.window, forward, user_scratchpad());
   if (type == Type::f32 || !is_slow(result)) return result;
   const LayerDescs wide = conv_descs(c.node, c.input, Type::f32, Type::f32);
-  const ConvForward hint = conv_forward(c.engine, dnnl::prop_kind::forward_training, algorithm, wide,
-                                        c.window, user_scratchpad());
+  const ConvForward hint = conv_forward(c.engine, dnnl::prop_kind::forward_training, algorithm,
+                                        wide, c.window, user_scratchpad());
   return conv_weights(c.engine, algorithm, wide, c.window, hint, user_scratchpad());
 }
 
@@ -81,7 +85,8 @@ ConvKernels make_kernels(const ConvCase& c, Type type, dnnl::algorithm algorithm
   const auto kind =
       c.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   ConvKernels result;
-  result.forward = conv_forward(c.engine, kind, algorithm, descs, c.window, with_activation(c.node.activation));
+  result.forward =
+      conv_forward(c.engine, kind, algorithm, descs, c.window, with_activation(c.node.activation));
   if (!c.training) return result;
   result.weights = make_conv_weights(c, result.forward, algorithm, type);
   if (!c.needs_data) return result;
@@ -140,7 +145,8 @@ Desc lanes_order(const tensor::Shape& shape, Type type) {
 
 bool is_lanes_order(const Desc& desc) {
   const Dims dims = dims_of(desc);
-  return dims.size() == 4 && desc == lanes_order({dims[0], dims[1], dims[2], dims[3]}, type_of(desc));
+  return dims.size() == 4 &&
+         desc == lanes_order({dims[0], dims[1], dims[2], dims[3]}, type_of(desc));
 }
 
 std::optional<LanesConvolution> lanes_convolution(const Program& program, int index) {
@@ -155,7 +161,8 @@ std::optional<LanesConvolution> lanes_convolution(const Program& program, int in
   }
   const bool shape = node.stride == 1 && node.pad == 0 && (node.kernel == 3 || node.kernel == 5) &&
                      node.channels % 16 != 0 && to_type(node.type) == type;
-  const tensor::DataType data = type == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
+  const tensor::DataType data =
+      type == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
   // Tanh is a pass of its own, over values that bf16 would have rounded already.
   const bool rounds_twice = node.activation == graph::Activation::kTanh && type == Type::bf16;
   if (!shape || rounds_twice || !lanes_supported(data)) return std::nullopt;
@@ -172,10 +179,14 @@ ConvKernels make_conv_kernels(const dnnl::engine& engine, const LayerSetting& se
   const Node& node = node_of(program, setting.node);
   const tensor::Shape& input = node_of(program, node.inputs[0]).shape;
   const Type type = compute_type(program);
-  const ConvCase c{engine, node, input, window_of(node), program.training,
+  const ConvCase c{engine,
+                   node,
+                   input,
+                   window_of(node),
+                   program.training,
                    has_step(program, setting.node, StepKind::kBackwardData)};
-  const bool winograd = setting.winograd && type == Type::f32 && node.kernel == 3 && node.stride == 1 &&
-                        input.c >= 16;
+  const bool winograd = setting.winograd && type == Type::f32 && node.kernel == 3 &&
+                        node.stride == 1 && input.c >= 16;
   if (winograd) {
     ConvKernels kernels = make_kernels(c, type, dnnl::algorithm::convolution_auto);
     if (!uses_reference(kernels)) return kernels;
@@ -199,11 +210,13 @@ DenseKernels make_dense_kernels(const dnnl::engine& engine, const LayerSetting& 
   LayerDescs descs{any(source, type), any(weights, type), bias, plain(output, to_type(node.type))};
   result.forward = dense_forward(engine, kind, descs, with_activation(node.activation));
   if (!program.training) return result;
-  LayerDescs gradient{result.forward.src_desc(), any(weights, Type::f32), bias, plain(output, type)};
+  LayerDescs gradient{result.forward.src_desc(), any(weights, Type::f32), bias,
+                      plain(output, type)};
   result.weights = dense_weights(engine, gradient, result.forward, user_scratchpad());
   if (!has_step(program, setting.node, StepKind::kBackwardData)) return result;
   // A gemm takes transposed weights as they are, which saves a reorder of them all in every step.
-  const bool gemm = std::string_view(result.forward.impl_info_str()).find("gemm:jit") != std::string_view::npos;
+  const bool gemm =
+      std::string_view(result.forward.impl_info_str()).find("gemm:jit") != std::string_view::npos;
   const Desc data_weights = gemm ? result.forward.weights_desc() : any(weights, type);
   result.data = dense_data(engine, {any(source, type), data_weights, bias, plain(output, type)},
                            result.forward, user_scratchpad());

@@ -8,16 +8,16 @@
 
 namespace coxswain::backend::onednn {
 
-// Value. Which kernels a convolution or dense layer gets; made from the same words by layout() and by
-// prepare(), so that both find the same ones.
+// Value. Which kernels a convolution or dense layer gets; made from the same words by layout() and
+// by prepare(), so that both find the same ones.
 struct LayerSetting {
   const graph::Program* program = nullptr;
   int node = 0;
   bool winograd = false;
 };
 
-// Value. Kernels of a convolution: the weight gradient may compute in float32 where oneDNN has no good
-// bfloat16 kernel. `weights` and `data` exist in training alone.
+// Value. Kernels of a convolution: the weight gradient may compute in float32 where oneDNN has no
+// good bfloat16 kernel. `weights` and `data` exist in training alone.
 struct ConvKernels {
   ConvForward forward;
   std::optional<ConvWeights> weights;
@@ -42,8 +42,8 @@ Dims dense_source_dims(const tensor::Shape& input);
 dnnl::primitive_attr user_scratchpad();
 Window window_of(const graph::Node& node);
 
-// The convolution as lanes_convolution.h does it, where that is faster than oneDNN: a rule of shapes and
-// instructions alone. Its max-pool then runs in the same order.
+// The convolution as lanes_convolution.h does it, where that is faster than oneDNN: a rule of
+// shapes and instructions alone. Its max-pool then runs in the same order.
 std::optional<LanesConvolution> lanes_convolution(const graph::Program& program, int node);
 Desc lanes_order(const tensor::Shape& shape, Type type);
 bool is_lanes_order(const Desc& desc);

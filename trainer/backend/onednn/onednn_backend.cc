@@ -1,10 +1,9 @@
 #include "trainer/backend/onednn/onednn_backend.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 #include "trainer/backend/onednn/onednn_executable.h"
 #include "trainer/contract/error.h"
@@ -18,13 +17,20 @@ using onednn::Type;
 
 const char* isa_name(dnnl::cpu_isa isa) {
   switch (isa) {
-    case dnnl::cpu_isa::sse41: return "sse41";
-    case dnnl::cpu_isa::avx: return "avx";
-    case dnnl::cpu_isa::avx2: return "avx2";
-    case dnnl::cpu_isa::avx512_core: return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
-    default: return "other";
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    default:
+      return "other";
   }
 }
 
@@ -44,7 +50,8 @@ class OneDnnBackend : public Backend {
   std::string fingerprint() const override;
 
  private:
-  std::optional<Desc> native_order(const graph::Program& training, const graph::Parameter& parameter);
+  std::optional<Desc> native_order(const graph::Program& training,
+                                   const graph::Parameter& parameter);
   void reorder(dnnl::memory from, dnnl::memory to);
 
   onednn::Shared shared_;
@@ -66,8 +73,8 @@ std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
               : onednn::make_conv_kernels(shared_.engine, setting).weights->diff_weights_desc();
     if (onednn::is_blocked(order)) return order;
   } catch (const dnnl::error& error) {
-    throw Error(ExitCode::kInternal, fmt::format("[onednn] layer {}: no kernel on this CPU: {}", node.name,
-                                                 error.what()));
+    throw Error(ExitCode::kInternal, fmt::format("[onednn] layer {}: no kernel on this CPU: {}",
+                                                 node.name, error.what()));
   }
   return std::nullopt;
 }
@@ -109,7 +116,8 @@ void OneDnnBackend::to_canonical(const tensor::Segment& segment, std::span<const
   }
   const Desc order = shared_.layouts.find(segment);
   const Desc plain = onednn::plain(onednn::dims_of(order), Type::f32);
-  reorder({order, shared_.engine, const_cast<float*>(stored.data())}, {plain, shared_.engine, canonical.data()});
+  reorder({order, shared_.engine, const_cast<float*>(stored.data())},
+          {plain, shared_.engine, canonical.data()});
 }
 
 void OneDnnBackend::from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
@@ -120,7 +128,8 @@ void OneDnnBackend::from_canonical(const tensor::Segment& segment, std::span<con
   }
   const Desc order = shared_.layouts.find(segment);
   const Desc plain = onednn::plain(onednn::dims_of(order), Type::f32);
-  reorder({plain, shared_.engine, const_cast<float*>(canonical.data())}, {order, shared_.engine, stored.data()});
+  reorder({plain, shared_.engine, const_cast<float*>(canonical.data())},
+          {order, shared_.engine, stored.data()});
 }
 
 void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
@@ -136,7 +145,8 @@ void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::UpdateSte
   };
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int thread = 0; thread < threads; ++thread) {
-    const int last = thread + 1 == threads ? static_cast<int>(segments.size()) : first_of(thread + 1);
+    const int last =
+        thread + 1 == threads ? static_cast<int>(segments.size()) : first_of(thread + 1);
     optim::update(rule, step, parameters, first_of(thread), last);
   }
 }
@@ -144,8 +154,8 @@ void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::UpdateSte
 std::string OneDnnBackend::fingerprint() const {
   const dnnl_version_t& version = *dnnl_version();
   return fmt::format("oneDNN {}.{}.{} {} threads={} convolution={}", version.major, version.minor,
-                     version.patch, isa_name(dnnl::get_effective_cpu_isa()), shared_.options.threads,
-                     shared_.options.winograd ? "winograd" : "direct");
+                     version.patch, isa_name(dnnl::get_effective_cpu_isa()),
+                     shared_.options.threads, shared_.options.winograd ? "winograd" : "direct");
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <dnnl.hpp>
-
 #include <cstdint>
+#include <dnnl.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-// What differs between oneDNN 2.6 and 3.x, behind one set of names. Nothing else in the project looks at
-// the version.
+// What differs between oneDNN 2.6 and 3.x, behind one set of names. Nothing else in the project
+// looks at the version.
 namespace coxswain::backend::onednn {
 
 using Dims = dnnl::memory::dims;
@@ -24,8 +23,8 @@ struct Window {
   Dims pad_high;
 };
 
-// Value. The four tensors of a convolution or dense layer; `bias` is empty where there is none. For the
-// gradients of weights and data the descriptors stand for those of the gradients.
+// Value. The four tensors of a convolution or dense layer; `bias` is empty where there is none. For
+// the gradients of weights and data the descriptors stand for those of the gradients.
 struct LayerDescs {
   Desc source;
   Desc weights;
@@ -68,31 +67,32 @@ inline Dims block_dims(const Desc& desc) { return desc.get_inner_idxs(); }
 inline ConvForward conv_forward(const dnnl::engine& engine, dnnl::prop_kind kind,
                                 dnnl::algorithm algorithm, const LayerDescs& d, const Window& w,
                                 const dnnl::primitive_attr& attr) {
-  return {engine, kind, algorithm, d.source, d.weights, d.bias, d.output,
-          w.strides, w.pad_low, w.pad_high, attr};
+  return {engine,   kind,      algorithm, d.source,   d.weights, d.bias,
+          d.output, w.strides, w.pad_low, w.pad_high, attr};
 }
 inline ConvWeights conv_weights(const dnnl::engine& engine, dnnl::algorithm algorithm,
                                 const LayerDescs& d, const Window& w, const ConvForward& hint,
                                 const dnnl::primitive_attr& attr) {
-  return {engine, algorithm, d.source, d.weights, d.bias, d.output,
-          w.strides, w.pad_low, w.pad_high, hint, attr};
+  return {engine,    algorithm, d.source,   d.weights, d.bias, d.output,
+          w.strides, w.pad_low, w.pad_high, hint,      attr};
 }
-inline ConvData conv_data(const dnnl::engine& engine, dnnl::algorithm algorithm, const LayerDescs& d,
-                          const Window& w, const ConvForward& hint,
+inline ConvData conv_data(const dnnl::engine& engine, dnnl::algorithm algorithm,
+                          const LayerDescs& d, const Window& w, const ConvForward& hint,
                           const dnnl::primitive_attr& attr) {
-  return {engine, algorithm, d.source, d.weights, d.output, w.strides, w.pad_low, w.pad_high, hint, attr};
+  return {engine,    algorithm, d.source,   d.weights, d.output,
+          w.strides, w.pad_low, w.pad_high, hint,      attr};
 }
 
-inline DenseForward dense_forward(const dnnl::engine& engine, dnnl::prop_kind kind, const LayerDescs& d,
-                                  const dnnl::primitive_attr& attr) {
+inline DenseForward dense_forward(const dnnl::engine& engine, dnnl::prop_kind kind,
+                                  const LayerDescs& d, const dnnl::primitive_attr& attr) {
   return {engine, kind, d.source, d.weights, d.bias, d.output, attr};
 }
 inline DenseWeights dense_weights(const dnnl::engine& engine, const LayerDescs& d,
                                   const DenseForward& hint, const dnnl::primitive_attr& attr) {
   return {engine, d.source, d.weights, d.bias, d.output, hint, attr};
 }
-inline DenseData dense_data(const dnnl::engine& engine, const LayerDescs& d, const DenseForward& hint,
-                            const dnnl::primitive_attr& attr) {
+inline DenseData dense_data(const dnnl::engine& engine, const LayerDescs& d,
+                            const DenseForward& hint, const dnnl::primitive_attr& attr) {
   return {engine, d.source, d.weights, d.output, hint, attr};
 }
 
@@ -128,12 +128,14 @@ inline std::vector<NormArgument> norm_gradient_arguments(std::int64_t channels) 
 inline PoolForward pool_forward(const dnnl::engine& engine, dnnl::prop_kind kind,
                                 dnnl::algorithm algorithm, const Desc& source, const Desc& output,
                                 const Window& w, const dnnl::primitive_attr& attr) {
-  return {engine, kind, algorithm, source, output, w.strides, w.kernel, {0, 0}, w.pad_low, w.pad_high, attr};
+  return {engine,   kind,   algorithm, source,     output, w.strides,
+          w.kernel, {0, 0}, w.pad_low, w.pad_high, attr};
 }
 inline PoolBackward pool_backward(const dnnl::engine& engine, dnnl::algorithm algorithm,
                                   const Desc& source, const Desc& output, const Window& w,
                                   const PoolForward& hint, const dnnl::primitive_attr& attr) {
-  return {engine, algorithm, source, output, w.strides, w.kernel, {0, 0}, w.pad_low, w.pad_high, hint, attr};
+  return {engine, algorithm, source,     output, w.strides, w.kernel,
+          {0, 0}, w.pad_low, w.pad_high, hint,   attr};
 }
 
 inline EltwiseForward eltwise_forward(const dnnl::engine& engine, dnnl::algorithm algorithm,
@@ -173,31 +175,38 @@ inline Dims block_dims(const Desc& desc) {
 inline ConvForward conv_forward(const dnnl::engine& engine, dnnl::prop_kind kind,
                                 dnnl::algorithm algorithm, const LayerDescs& d, const Window& w,
                                 const dnnl::primitive_attr& attr) {
-  return {{kind, algorithm, d.source, d.weights, d.bias, d.output, w.strides, w.pad_low, w.pad_high},
-          attr, engine};
+  return {
+      {kind, algorithm, d.source, d.weights, d.bias, d.output, w.strides, w.pad_low, w.pad_high},
+      attr,
+      engine};
 }
 inline ConvWeights conv_weights(const dnnl::engine& engine, dnnl::algorithm algorithm,
                                 const LayerDescs& d, const Window& w, const ConvForward& hint,
                                 const dnnl::primitive_attr& attr) {
   return {{algorithm, d.source, d.weights, d.bias, d.output, w.strides, w.pad_low, w.pad_high},
-          attr, engine, hint};
+          attr,
+          engine,
+          hint};
 }
-inline ConvData conv_data(const dnnl::engine& engine, dnnl::algorithm algorithm, const LayerDescs& d,
-                          const Window& w, const ConvForward& hint,
+inline ConvData conv_data(const dnnl::engine& engine, dnnl::algorithm algorithm,
+                          const LayerDescs& d, const Window& w, const ConvForward& hint,
                           const dnnl::primitive_attr& attr) {
-  return {{algorithm, d.source, d.weights, d.output, w.strides, w.pad_low, w.pad_high}, attr, engine, hint};
+  return {{algorithm, d.source, d.weights, d.output, w.strides, w.pad_low, w.pad_high},
+          attr,
+          engine,
+          hint};
 }
 
-inline DenseForward dense_forward(const dnnl::engine& engine, dnnl::prop_kind kind, const LayerDescs& d,
-                                  const dnnl::primitive_attr& attr) {
+inline DenseForward dense_forward(const dnnl::engine& engine, dnnl::prop_kind kind,
+                                  const LayerDescs& d, const dnnl::primitive_attr& attr) {
   return {{kind, d.source, d.weights, d.bias, d.output}, attr, engine};
 }
 inline DenseWeights dense_weights(const dnnl::engine& engine, const LayerDescs& d,
                                   const DenseForward& hint, const dnnl::primitive_attr& attr) {
   return {{d.source, d.weights, d.bias, d.output}, attr, engine, hint};
 }
-inline DenseData dense_data(const dnnl::engine& engine, const LayerDescs& d, const DenseForward& hint,
-                            const dnnl::primitive_attr& attr) {
+inline DenseData dense_data(const dnnl::engine& engine, const LayerDescs& d,
+                            const DenseForward& hint, const dnnl::primitive_attr& attr) {
   return {{d.source, d.weights, d.output}, attr, engine, hint};
 }
 
@@ -230,12 +239,14 @@ inline std::vector<NormArgument> norm_gradient_arguments(std::int64_t channels) 
 inline PoolForward pool_forward(const dnnl::engine& engine, dnnl::prop_kind kind,
                                 dnnl::algorithm algorithm, const Desc& source, const Desc& output,
                                 const Window& w, const dnnl::primitive_attr& attr) {
-  return {{kind, algorithm, source, output, w.strides, w.kernel, w.pad_low, w.pad_high}, attr, engine};
+  return {
+      {kind, algorithm, source, output, w.strides, w.kernel, w.pad_low, w.pad_high}, attr, engine};
 }
 inline PoolBackward pool_backward(const dnnl::engine& engine, dnnl::algorithm algorithm,
                                   const Desc& source, const Desc& output, const Window& w,
                                   const PoolForward& hint, const dnnl::primitive_attr& attr) {
-  return {{algorithm, source, output, w.strides, w.kernel, w.pad_low, w.pad_high}, attr, engine, hint};
+  return {
+      {algorithm, source, output, w.strides, w.kernel, w.pad_low, w.pad_high}, attr, engine, hint};
 }
 
 inline EltwiseForward eltwise_forward(const dnnl::engine& engine, dnnl::algorithm algorithm,

@@ -1,11 +1,10 @@
 #include "trainer/backend/onednn/onednn_executable.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "trainer/contract/error.h"
 
@@ -27,7 +26,10 @@ std::vector<int> last_reads_of(const graph::Program& program) {
 
 OneDnnExecutable::OneDnnExecutable(Shared& shared, const graph::Program& program,
                                    tensor::ParameterBuffer& parameters)
-    : shared_(shared), program_(program), tape_(shared.engine), last_reads_(last_reads_of(program)) {
+    : shared_(shared),
+      program_(program),
+      tape_(shared.engine),
+      last_reads_(last_reads_of(program)) {
   record(parameters);
   shared_.arena.reserve(tape_.finish());
 }
@@ -58,16 +60,19 @@ void OneDnnExecutable::check(const Batch& batch) const {
   const tensor::Shape& shape = program_.graph.input().shape;
   const std::int64_t classes = program_.graph.logits().shape.c;
   const auto rows = static_cast<std::size_t>(shape.n);
-  if (static_cast<std::int64_t>(batch.images.size()) != shape.elements() || batch.labels.size() != rows ||
-      batch.sample_ids.size() != rows || batch.valid < 0 || batch.valid > shape.n) {
-    throw Error(ExitCode::kInternal,
-                fmt::format("[onednn] a batch of {} floats and {} labels, {} valid, for an input of {}",
-                            batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
+  if (static_cast<std::int64_t>(batch.images.size()) != shape.elements() ||
+      batch.labels.size() != rows || batch.sample_ids.size() != rows || batch.valid < 0 ||
+      batch.valid > shape.n) {
+    throw Error(
+        ExitCode::kInternal,
+        fmt::format("[onednn] a batch of {} floats and {} labels, {} valid, for an input of {}",
+                    batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
   }
   for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
     if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;
-    throw Error(ExitCode::kBadInput, fmt::format("[data] sample {} has label {}, but the model has {} classes",
-                                                 batch.sample_ids[n], batch.labels[n], classes));
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[data] sample {} has label {}, but the model has {} classes",
+                            batch.sample_ids[n], batch.labels[n], classes));
   }
 }
 

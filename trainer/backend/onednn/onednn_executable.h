@@ -17,12 +17,13 @@ struct Shared {
   Arena arena;
 };
 
-// Resource. A program recorded on a tape. Copies of weights in other orders or types are made by the steps
-// that use them, so that parameters_changed() has nothing to do. An executable whose edges are looked at (fetch,
-// store) computes all of them from then on.
+// Resource. A program recorded on a tape. Copies of weights in other orders or types are made by
+// the steps that use them, so that parameters_changed() has nothing to do. An executable whose
+// edges are looked at (fetch, store) computes all of them from then on.
 class OneDnnExecutable : public Executable {
  public:
-  OneDnnExecutable(Shared& shared, const graph::Program& program, tensor::ParameterBuffer& parameters);
+  OneDnnExecutable(Shared& shared, const graph::Program& program,
+                   tensor::ParameterBuffer& parameters);
 
   const graph::Program& program() const override { return program_; }
   void load(const Batch& batch) override;

@@ -1,8 +1,8 @@
 #include "trainer/backend/onednn/plan.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "trainer/contract/error.h"
 
@@ -14,50 +14,72 @@ using graph::Op;
 
 void record_forward(Plan& plan, const Step& step) {
   switch (plan.node(step.node).op) {
-    case Op::kConv2d: return record_conv_forward(plan, step);
-    case Op::kDense: return record_dense_forward(plan, step);
-    case Op::kBatchNorm: return record_norm_forward(plan, step);
+    case Op::kConv2d:
+      return record_conv_forward(plan, step);
+    case Op::kDense:
+      return record_dense_forward(plan, step);
+    case Op::kBatchNorm:
+      return record_norm_forward(plan, step);
     case Op::kRelu:
     case Op::kTanh:
-    case Op::kGelu: return record_eltwise_forward(plan, step);
-    case Op::kAdd: return record_add(plan, step);
+    case Op::kGelu:
+      return record_eltwise_forward(plan, step);
+    case Op::kAdd:
+      return record_add(plan, step);
     case Op::kMaxPool:
     case Op::kAvgPool:
-    case Op::kGlobalAvgPool: return record_pool_forward(plan, step);
-    case Op::kFlatten: return record_flatten(plan, step);
-    case Op::kDropout: return record_dropout_forward(plan, step);
-    case Op::kSoftmaxCrossEntropy: return record_loss_forward(plan, step);
-    case Op::kInput: return;
+    case Op::kGlobalAvgPool:
+      return record_pool_forward(plan, step);
+    case Op::kFlatten:
+      return record_flatten(plan, step);
+    case Op::kDropout:
+      return record_dropout_forward(plan, step);
+    case Op::kSoftmaxCrossEntropy:
+      return record_loss_forward(plan, step);
+    case Op::kInput:
+      return;
   }
 }
 
 void record_backward(Plan& plan, const Step& step) {
   const bool data = step.kind == StepKind::kBackwardData;
   switch (plan.node(step.node).op) {
-    case Op::kConv2d: return data ? record_conv_data(plan, step) : record_conv_weights(plan, step);
-    case Op::kDense: return data ? record_dense_data(plan, step) : record_dense_weights(plan, step);
-    case Op::kBatchNorm: return record_norm_backward(plan, step);
+    case Op::kConv2d:
+      return data ? record_conv_data(plan, step) : record_conv_weights(plan, step);
+    case Op::kDense:
+      return data ? record_dense_data(plan, step) : record_dense_weights(plan, step);
+    case Op::kBatchNorm:
+      return record_norm_backward(plan, step);
     case Op::kRelu:
     case Op::kTanh:
-    case Op::kGelu: return record_eltwise_backward(plan, step);
+    case Op::kGelu:
+      return record_eltwise_backward(plan, step);
     case Op::kMaxPool:
     case Op::kAvgPool:
-    case Op::kGlobalAvgPool: return record_pool_backward(plan, step);
-    case Op::kFlatten: return record_flatten(plan, step);
-    case Op::kDropout: return record_dropout_backward(plan, step);
+    case Op::kGlobalAvgPool:
+      return record_pool_backward(plan, step);
+    case Op::kFlatten:
+      return record_flatten(plan, step);
+    case Op::kDropout:
+      return record_dropout_backward(plan, step);
     case Op::kAdd:
     case Op::kSoftmaxCrossEntropy:
-    case Op::kInput: return;  // no such steps
+    case Op::kInput:
+      return;  // no such steps
   }
 }
 
 void record(Plan& plan, const Step& step) {
   switch (step.kind) {
-    case StepKind::kForward: return record_forward(plan, step);
-    case StepKind::kLossGradient: return record_loss_gradient(plan, step);
-    case StepKind::kJoinGradients: return record_join(plan, step);
+    case StepKind::kForward:
+      return record_forward(plan, step);
+    case StepKind::kLossGradient:
+      return record_loss_gradient(plan, step);
+    case StepKind::kJoinGradients:
+      return record_join(plan, step);
     case StepKind::kBackwardWeights:
-    case StepKind::kBackwardData: return record_backward(plan, step);
+    case StepKind::kBackwardData:
+      return record_backward(plan, step);
   }
 }
 
@@ -70,7 +92,8 @@ Desc with_dims(const Plan& plan, const tensor::Segment& segment, const Dims& dim
 
 std::vector<int> used_reads(const graph::Program& program, const Step& step) {
   const Node& node = program.graph.nodes[static_cast<std::size_t>(step.node)];
-  const bool backward = step.kind == StepKind::kBackwardData || step.kind == StepKind::kBackwardWeights;
+  const bool backward =
+      step.kind == StepKind::kBackwardData || step.kind == StepKind::kBackwardWeights;
   if (backward && node.op == Op::kMaxPool) return {step.reads.back()};
   if (backward && node.op == Op::kBatchNorm && node.activation == graph::Activation::kRelu) {
     return {step.reads.front(), step.reads.back()};
@@ -84,10 +107,11 @@ void record_step(Plan& plan, const Step& step) {
   try {
     record(plan, step);
   } catch (const dnnl::error& error) {
-    throw Error(ExitCode::kInternal,
-                fmt::format("[onednn] layer {}: this CPU's kernels can't compute it in {}: {}",
-                            plan.node(step.node).name,
-                            compute_type(plan.program) == Type::f32 ? "fp32" : "bf16", error.what()));
+    throw Error(
+        ExitCode::kInternal,
+        fmt::format("[onednn] layer {}: this CPU's kernels can't compute it in {}: {}",
+                    plan.node(step.node).name,
+                    compute_type(plan.program) == Type::f32 ? "fp32" : "bf16", error.what()));
   }
   std::vector<int> written;
   for (const int write : step.writes) written.push_back(plan.edge(write).buffer);
@@ -95,9 +119,10 @@ void record_step(Plan& plan, const Step& step) {
 }
 
 void copy(Plan& plan, const Tensor& from, const Tensor& to) {
-  const dnnl::reorder::primitive_desc desc(plan.tape.engine(), from.desc, plan.tape.engine(), to.desc,
-                                           user_scratchpad());
-  plan.tape.add(dnnl::reorder(desc), desc.scratchpad_desc(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  const dnnl::reorder::primitive_desc desc(plan.tape.engine(), from.desc, plan.tape.engine(),
+                                           to.desc, user_scratchpad());
+  plan.tape.add(dnnl::reorder(desc), desc.scratchpad_desc(),
+                {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
 Tensor converted(Plan& plan, const Tensor& tensor, const Desc& wanted) {
@@ -127,8 +152,9 @@ std::optional<int> find_segment(const Plan& plan, const Node& node, std::string_
 const tensor::Segment& segment_of(const Plan& plan, const Node& node, std::string_view suffix) {
   const std::optional<int> found = find_segment(plan, node, suffix);
   if (!found) {
-    throw Error(ExitCode::kInternal, fmt::format("[onednn] layer {}: its {} is not in the parameter layout",
-                                                 node.name, suffix));
+    throw Error(
+        ExitCode::kInternal,
+        fmt::format("[onednn] layer {}: its {} is not in the parameter layout", node.name, suffix));
   }
   return plan.parameters.layout().segments[static_cast<std::size_t>(*found)];
 }
@@ -138,7 +164,8 @@ Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Di
 }
 
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims) {
-  return plan.tape.outside(with_dims(plan, segment, dims), plan.parameters.gradients(segment).data());
+  return plan.tape.outside(with_dims(plan, segment, dims),
+                           plan.parameters.gradients(segment).data());
 }
 
 }  // namespace coxswain::backend::onednn

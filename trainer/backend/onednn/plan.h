@@ -31,19 +31,20 @@ struct StepState {
 struct NodeState {
   std::optional<ConvKernels> conv;
   std::optional<LanesConvolution> lanes;  // instead of `conv`
-  const Step* sums_alone = nullptr;  // BatchNorm: the step whose output is needed as channel sums alone
+  const Step* sums_alone =
+      nullptr;  // BatchNorm: the step whose output is needed as channel sums alone
   std::optional<DenseKernels> dense;
   std::optional<NormForward> norm;
   std::optional<PoolForward> pool;
   std::optional<EltwiseForward> eltwise;
-  Tensor workspace;      // BatchNorm: mask of its relu; MaxPool: positions; Dropout: what was kept
-  Tensor mean;           // BatchNorm
+  Tensor workspace;  // BatchNorm: mask of its relu; MaxPool: positions; Dropout: what was kept
+  Tensor mean;       // BatchNorm
   Tensor variance;
-  Tensor scale_shift;    // BatchNorm: gamma, then beta
+  Tensor scale_shift;  // BatchNorm: gamma, then beta
 };
 
-// A recording under way: turns the steps of a program into operations on a tape. Each step re-lays what
-// it reads on its own, so that a step run alone gives what it gives in a whole pass.
+// A recording under way: turns the steps of a program into operations on a tape. Each step re-lays
+// what it reads on its own, so that a step run alone gives what it gives in a whole pass.
 struct Plan {
   const graph::Program& program;
   const OneDnnOptions& options;
@@ -51,10 +52,10 @@ struct Plan {
   tensor::ParameterBuffer& parameters;
   StepState& state;  // address kept by the recorded loops
   Tape& tape;
-  std::vector<Tensor> edges;     // by edge, once its step is recorded
-  std::vector<int> last_reads;   // by edge: the last step that uses its memory, -1 if none
+  std::vector<Tensor> edges;    // by edge, once its step is recorded
+  std::vector<int> last_reads;  // by edge: the last step that uses its memory, -1 if none
   std::vector<NodeState> nodes;
-  int step = 0;                  // being recorded
+  int step = 0;  // being recorded
 
   const Node& node(int index) const { return program.graph.nodes[static_cast<std::size_t>(index)]; }
   const Node& input_of(const Node& n) const { return node(n.inputs[0]); }
@@ -74,11 +75,12 @@ void copy(Plan& plan, const Tensor& from, const Tensor& to);
 // Makes `tensor` the value of an edge, converted to the edge's type where it computed in another.
 void deliver(Plan& plan, int edge, const Tensor& tensor);
 
-// A tensor like `desc` for the edge a step writes: the memory of `reused` when nobody reads that edge later.
+// A tensor like `desc` for the edge a step writes: the memory of `reused` when nobody reads that
+// edge later.
 Tensor output_in_place_of(Plan& plan, int reused, const Desc& desc);
 
-// The node's parameter `suffix` ("weight", "bias", ...); its weights or gradients as they are stored, for
-// weights under the dims that the kernel gives them.
+// The node's parameter `suffix` ("weight", "bias", ...); its weights or gradients as they are
+// stored, for weights under the dims that the kernel gives them.
 std::optional<int> find_segment(const Plan& plan, const Node& node, std::string_view suffix);
 const tensor::Segment& segment_of(const Plan& plan, const Node& node, std::string_view suffix);
 Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Dims& dims);
@@ -93,9 +95,10 @@ void record_lanes_data(Plan& plan, const Step& step);
 void record_lanes_pool_forward(Plan& plan, const Step& step);
 void record_lanes_pool_backward(Plan& plan, const Step& step);
 
-// d(input) of a convolution that only a BatchNorm with fixed gamma reads, itself without a gradient to give
-// (MXNet's bn_data): nothing but its channel sums, beta's gradient, is needed. They follow from sums of
-// d(output) over the window's taps, without the 3-channel convolution for which oneDNN has no good kernel.
+// d(input) of a convolution that only a BatchNorm with fixed gamma reads, itself without a gradient
+// to give (MXNet's bn_data): nothing but its channel sums, beta's gradient, is needed. They follow
+// from sums of d(output) over the window's taps, without the 3-channel convolution for which oneDNN
+// has no good kernel.
 bool needs_only_channel_sums(const Plan& plan, const Step& conv_data);
 void record_channel_sums(Plan& plan, const Step& conv_data, float* sums);
 

@@ -43,8 +43,8 @@ void record_channel_sums(Plan& plan, const Step& conv_data, float* sums) {
   const std::int64_t inputs = plan.input_of(node).shape.c;
   const std::int64_t bytes = node.channels * cells * static_cast<std::int64_t>(sizeof(double));
   const Dims dims{node.channels, inputs, node.kernel, node.kernel};
-  const Tensor weights =
-      converted(plan, stored_weights(plan, segment_of(plan, node, "weight"), dims), plain(dims, Type::f32));
+  const Tensor weights = converted(
+      plan, stored_weights(plan, segment_of(plan, node, "weight"), dims), plain(dims, Type::f32));
   const Tensor d_y = plan.edge(conv_data.reads[0]);
   const int partial = plan.tape.new_buffer(bytes * kTapChunks);
   const int taps = plan.tape.new_buffer(bytes);
@@ -52,8 +52,9 @@ void record_channel_sums(Plan& plan, const Step& conv_data, float* sums) {
   const auto recorded = [=](const Addresses& addresses) {
     auto* by_tap = addresses.at<double>(taps);
     tap_sums(shape, type, addresses.bytes(d_y.buffer), addresses.at<double>(partial), by_tap);
-    const float* w = weights.buffer >= 0 ? addresses.at<float>(weights.buffer)
-                                         : static_cast<const float*>(weights.memory.get_data_handle());
+    const float* w = weights.buffer >= 0
+                         ? addresses.at<float>(weights.buffer)
+                         : static_cast<const float*>(weights.memory.get_data_handle());
     for (std::int64_t c = 0; c < inputs; ++c) {
       double sum = 0;
       for (std::int64_t k = 0; k < shape.channels; ++k) {

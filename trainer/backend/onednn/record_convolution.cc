@@ -15,7 +15,8 @@ void record_conv_forward(Plan& plan, const Step& step) {
   NodeState& state = plan.state_of(step.node);
   state.lanes = lanes_convolution(plan.program, step.node);
   if (state.lanes) return record_lanes_forward(plan, step);
-  state.conv = make_conv_kernels(plan.tape.engine(), {&plan.program, step.node, plan.options.winograd});
+  state.conv =
+      make_conv_kernels(plan.tape.engine(), {&plan.program, step.node, plan.options.winograd});
   const ConvForward& kernel = state.conv->forward;
   const Tensor weights =
       stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
@@ -25,7 +26,8 @@ void record_conv_forward(Plan& plan, const Step& step) {
       {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
       {DNNL_ARG_DST, output}};
   if (node.bias) {
-    arguments.push_back({DNNL_ARG_BIAS, stored_weights(plan, segment_of(plan, node, "bias"), {node.channels})});
+    arguments.push_back(
+        {DNNL_ARG_BIAS, stored_weights(plan, segment_of(plan, node, "bias"), {node.channels})});
   }
   plan.tape.add(dnnl::convolution_forward(kernel), kernel.scratchpad_desc(), std::move(arguments));
   deliver(plan, step.writes[0], output);
@@ -44,10 +46,11 @@ void record_conv_weights(Plan& plan, const Step& step) {
       {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[1]), kernel.diff_dst_desc())},
       {DNNL_ARG_DIFF_WEIGHTS, gradient}};
   if (node.bias) {
-    arguments.push_back(
-        {DNNL_ARG_DIFF_BIAS, stored_gradients(plan, segment_of(plan, node, "bias"), {node.channels})});
+    arguments.push_back({DNNL_ARG_DIFF_BIAS,
+                         stored_gradients(plan, segment_of(plan, node, "bias"), {node.channels})});
   }
-  plan.tape.add(dnnl::convolution_backward_weights(kernel), kernel.scratchpad_desc(), std::move(arguments));
+  plan.tape.add(dnnl::convolution_backward_weights(kernel), kernel.scratchpad_desc(),
+                std::move(arguments));
   if (!direct) copy(plan, gradient, stored);
 }
 
@@ -63,10 +66,11 @@ void record_conv_data(Plan& plan, const Step& step) {
   const Tensor weights =
       stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
   const Tensor gradient = plan.tape.new_tensor(kernel.diff_src_desc());
-  plan.tape.add(dnnl::convolution_backward_data(kernel), kernel.scratchpad_desc(),
-                {{DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[0]), kernel.diff_dst_desc())},
-                 {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
-                 {DNNL_ARG_DIFF_SRC, gradient}});
+  plan.tape.add(
+      dnnl::convolution_backward_data(kernel), kernel.scratchpad_desc(),
+      {{DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[0]), kernel.diff_dst_desc())},
+       {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
+       {DNNL_ARG_DIFF_SRC, gradient}});
   deliver(plan, step.writes[0], gradient);
   plan.tape.run_when(nullptr);
 }

@@ -36,13 +36,16 @@ void record_dense_forward(Plan& plan, const Step& step) {
   const Tensor weights =
       stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
   const Tensor output = plan.tape.new_tensor(plain(to_dims(node.shape), to_type(node.type)));
-  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
-                                  {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
-                                  {DNNL_ARG_DST, plan.tape.view(kernel.dst_desc(), output.buffer)}};
+  std::vector<Argument> arguments{
+      {DNNL_ARG_SRC, source},
+      {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
+      {DNNL_ARG_DST, plan.tape.view(kernel.dst_desc(), output.buffer)}};
   if (node.bias) {
-    arguments.push_back({DNNL_ARG_BIAS, stored_weights(plan, segment_of(plan, node, "bias"), {node.channels})});
+    arguments.push_back(
+        {DNNL_ARG_BIAS, stored_weights(plan, segment_of(plan, node, "bias"), {node.channels})});
   }
-  plan.tape.add(dnnl::inner_product_forward(kernel), kernel.scratchpad_desc(), std::move(arguments));
+  plan.tape.add(dnnl::inner_product_forward(kernel), kernel.scratchpad_desc(),
+                std::move(arguments));
   deliver(plan, step.writes[0], output);
 }
 
@@ -59,10 +62,11 @@ void record_dense_weights(Plan& plan, const Step& step) {
       {DNNL_ARG_DIFF_DST, output_gradient(plan, node, step.reads[1], kernel.diff_dst_desc())},
       {DNNL_ARG_DIFF_WEIGHTS, gradient}};
   if (node.bias) {
-    arguments.push_back(
-        {DNNL_ARG_DIFF_BIAS, stored_gradients(plan, segment_of(plan, node, "bias"), {node.channels})});
+    arguments.push_back({DNNL_ARG_DIFF_BIAS,
+                         stored_gradients(plan, segment_of(plan, node, "bias"), {node.channels})});
   }
-  plan.tape.add(dnnl::inner_product_backward_weights(kernel), kernel.scratchpad_desc(), std::move(arguments));
+  plan.tape.add(dnnl::inner_product_backward_weights(kernel), kernel.scratchpad_desc(),
+                std::move(arguments));
   if (!direct) copy(plan, gradient, stored);
 }
 
@@ -73,10 +77,11 @@ void record_dense_data(Plan& plan, const Step& step) {
   const Tensor weights =
       stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
   Tensor gradient = plan.tape.new_tensor(kernel.diff_src_desc());
-  plan.tape.add(dnnl::inner_product_backward_data(kernel), kernel.scratchpad_desc(),
-                {{DNNL_ARG_DIFF_DST, output_gradient(plan, node, step.reads[0], kernel.diff_dst_desc())},
-                 {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
-                 {DNNL_ARG_DIFF_SRC, gradient}});
+  plan.tape.add(
+      dnnl::inner_product_backward_data(kernel), kernel.scratchpad_desc(),
+      {{DNNL_ARG_DIFF_DST, output_gradient(plan, node, step.reads[0], kernel.diff_dst_desc())},
+       {DNNL_ARG_WEIGHTS, converted(plan, weights, kernel.weights_desc())},
+       {DNNL_ARG_DIFF_SRC, gradient}});
   const Dims matrix = dense_source_dims(input);
   if (matrix.size() == 2) {  // back to the four dimensions of an edge
     gradient = converted(plan, gradient, plain(matrix, type_of(gradient.desc)));

@@ -8,8 +8,12 @@ namespace coxswain::backend::onednn {
 
 namespace {
 
-// What is kept, drawn in canonical order, then in the order of the edge that it applies to.
-Tensor record_mask(Plan& plan, const Node& node, const Desc& like) {
+// Row-major, the order in which masks are drawn and in which a dense layer reads.
+Desc row_major(const Node& node, const Tensor& edge) {
+  return plain(to_dims(node.shape), type_of(edge.desc));
+}
+
+Tensor record_mask(Plan& plan, const Node& node) {
   const Tensor canonical = plan.tape.new_tensor(plain(to_dims(node.shape), Type::u8));
   const std::uint32_t stream = tensor::stream_of(node.name);
   const float rate = node.rate;
@@ -21,19 +25,21 @@ Tensor record_mask(Plan& plan, const Node& node, const Desc& like) {
     const Batch& batch = state->batch;
     in_parallel(samples, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t n = begin; n < end; ++n) {
-        fill_dropout_mask({.seed = batch.seed,
-                           .sample = static_cast<std::uint32_t>(batch.sample_ids[static_cast<std::size_t>(n)]),
-                           .epoch = static_cast<std::uint32_t>(batch.epoch),
-                           .stream = stream,
-                           .rate = rate},
-                          elements, kept + n * elements);
+        fill_dropout_mask(
+            {.seed = batch.seed,
+             .sample = static_cast<std::uint32_t>(batch.sample_ids[static_cast<std::size_t>(n)]),
+             .epoch = static_cast<std::uint32_t>(batch.epoch),
+             .stream = stream,
+             .rate = rate},
+            elements, kept + n * elements);
       }
     });
   });
-  return converted(plan, canonical, with_type(like, Type::u8));
+  return canonical;
 }
 
-void record_apply(Plan& plan, const Node& node, const Tensor& from, const Tensor& mask, const Tensor& to) {
+void record_apply(Plan& plan, const Node& node, const Tensor& from, const Tensor& mask,
+                  const Tensor& to) {
   const DataType type = data_type_of(to.desc);
   const auto count = static_cast<std::int64_t>(mask.desc.get_size());
   const float scale = 1.F / (1.F - node.rate);
@@ -47,11 +53,13 @@ void record_apply(Plan& plan, const Node& node, const Tensor& from, const Tensor
 
 void record_dropout_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  const Tensor& source = plan.edge(node.inputs[0]);
-  const Tensor output = output_in_place_of(plan, node.inputs[0], source.desc);
+  const Tensor source =
+      converted(plan, plan.edge(node.inputs[0]), row_major(node, plan.edge(node.inputs[0])));
+  const bool own_copy = source.buffer != plan.edge(node.inputs[0]).buffer;
+  const Tensor output = own_copy ? source : output_in_place_of(plan, node.inputs[0], source.desc);
   if (plan.program.training) {
     NodeState& state = plan.state_of(step.node);
-    state.workspace = record_mask(plan, node, source.desc);
+    state.workspace = record_mask(plan, node);
     record_apply(plan, node, source, state.workspace, output);
   } else if (output.buffer != source.buffer) {
     copy(plan, source, output);
@@ -61,9 +69,10 @@ void record_dropout_forward(Plan& plan, const Step& step) {
 
 void record_dropout_backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  const Desc& desc = plan.edge(node.inputs[0]).desc;
+  const Desc desc = row_major(node, plan.edge(step.reads[0]));
   const Tensor from = converted(plan, plan.edge(step.reads[0]), desc);
-  const Tensor to = output_in_place_of(plan, step.reads[0], desc);
+  const bool own_copy = from.buffer != plan.edge(step.reads[0]).buffer;
+  const Tensor to = own_copy ? from : output_in_place_of(plan, step.reads[0], desc);
   record_apply(plan, node, from, plan.state_of(step.node).workspace, to);
   deliver(plan, step.writes[0], to);
 }

@@ -15,9 +15,12 @@ std::int64_t stored_elements(const Desc& desc) {
 
 dnnl::algorithm algorithm_of(graph::Op op) {
   switch (op) {
-    case graph::Op::kTanh: return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
-    case graph::Op::kGelu: return dnnl::algorithm::eltwise_gelu_erf;
-    default: return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+    case graph::Op::kTanh:
+      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case graph::Op::kGelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    default:
+      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
   }
 }
 
@@ -27,7 +30,8 @@ void record_eltwise_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   NodeState& state = plan.state_of(step.node);
   const Tensor& source = plan.edge(node.inputs[0]);
-  state.eltwise = eltwise_forward(plan.tape.engine(), algorithm_of(node.op), source.desc, user_scratchpad());
+  state.eltwise =
+      eltwise_forward(plan.tape.engine(), algorithm_of(node.op), source.desc, user_scratchpad());
   const Tensor output = plan.tape.new_tensor(source.desc);
   plan.tape.add(dnnl::eltwise_forward(*state.eltwise), state.eltwise->scratchpad_desc(),
                 {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}});
@@ -38,13 +42,15 @@ void record_eltwise_backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const bool from_input = node.op == graph::Op::kGelu;
   const Desc& desc = plan.edge(node.inputs[0]).desc;
-  const EltwiseBackward kernel = eltwise_backward(plan.tape.engine(), algorithm_of(node.op), desc,
-                                                  *plan.state_of(step.node).eltwise, user_scratchpad());
+  const EltwiseBackward kernel =
+      eltwise_backward(plan.tape.engine(), algorithm_of(node.op), desc,
+                       *plan.state_of(step.node).eltwise, user_scratchpad());
   const Tensor gradient = plan.tape.new_tensor(desc);
-  plan.tape.add(dnnl::eltwise_backward(kernel), kernel.scratchpad_desc(),
-                {{from_input ? DNNL_ARG_SRC : DNNL_ARG_DST, converted(plan, plan.edge(step.reads[0]), desc)},
-                 {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[1]), desc)},
-                 {DNNL_ARG_DIFF_SRC, gradient}});
+  plan.tape.add(
+      dnnl::eltwise_backward(kernel), kernel.scratchpad_desc(),
+      {{from_input ? DNNL_ARG_SRC : DNNL_ARG_DST, converted(plan, plan.edge(step.reads[0]), desc)},
+       {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[1]), desc)},
+       {DNNL_ARG_DIFF_SRC, gradient}});
   deliver(plan, step.writes[0], gradient);
 }
 
@@ -58,12 +64,12 @@ void record_add(Plan& plan, const Step& step) {
   const std::int64_t count = stored_elements(desc);
   const bool relu = node.activation == graph::Activation::kRelu;
   plan.tape.add({a.buffer, b.buffer, sum.buffer}, [=](const Addresses& addresses) {
-    add_tensors(type, addresses.bytes(sum.buffer), addresses.bytes(a.buffer), addresses.bytes(b.buffer), relu,
-                count);
+    add_tensors(type, addresses.bytes(sum.buffer), addresses.bytes(a.buffer),
+                addresses.bytes(b.buffer), relu, count);
   });
   if (node.activation == graph::Activation::kTanh) {
-    const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, desc,
-                                                user_scratchpad());
+    const EltwiseForward tanh =
+        eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, desc, user_scratchpad());
     plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
                   {{DNNL_ARG_SRC, sum}, {DNNL_ARG_DST, sum}});
   }
@@ -102,7 +108,8 @@ void record_flatten(Plan& plan, const Step& step) {
   const Tensor& source = plan.edge(step.reads[0]);
   const graph::Edge& to = plan.program.edges[static_cast<std::size_t>(step.writes[0])];
   const Tensor output = plan.tape.new_tensor(plain(to_dims(to.shape), type_of(source.desc)));
-  copy(plan, source, plan.tape.view(plain(dims_of(source.desc), type_of(source.desc)), output.buffer));
+  copy(plan, source,
+       plan.tape.view(plain(dims_of(source.desc), type_of(source.desc)), output.buffer));
   deliver(plan, step.writes[0], output);
 }
 

@@ -8,7 +8,8 @@ namespace {
 
 Tensor in_lanes(Plan& plan, const Tensor& edge) {
   const Dims dims = dims_of(edge.desc);
-  return converted(plan, edge, lanes_order({dims[0], dims[1], dims[2], dims[3]}, compute_type(plan.program)));
+  return converted(plan, edge,
+                   lanes_order({dims[0], dims[1], dims[2], dims[3]}, compute_type(plan.program)));
 }
 
 // The weights (or where their gradient goes) in canonical order.
@@ -31,7 +32,8 @@ std::vector<int> arena_buffers(std::initializer_list<Tensor> tensors) {
 
 Tensor canonical_weights(Plan& plan, const Node& node) {
   const Dims dims = weight_dims(plan, node);
-  return converted(plan, stored_weights(plan, segment_of(plan, node, "weight"), dims), plain(dims, Type::f32));
+  return converted(plan, stored_weights(plan, segment_of(plan, node, "weight"), dims),
+                   plain(dims, Type::f32));
 }
 
 Tensor new_packed(Plan& plan, const LanesConvolution& conv) {
@@ -57,19 +59,20 @@ void record_lanes_forward(Plan& plan, const Step& step) {
       node.bias ? plan.parameters.weights(segment_of(plan, node, "bias")).data() : nullptr;
   const DataType type = data_type_of(y.desc);
   const bool relu = node.activation == graph::Activation::kRelu;
-  plan.tape.add(arena_buffers({x, weights, packed, y}),
-                [=, taps = lanes_taps(conv, type)](const Addresses& addresses) {
-                  const LanesFilter filter{.weights = data_of(weights, addresses),
-                                           .bias = bias,
-                                           .taps = taps,
-                                           .packed = addresses.bytes(packed.buffer),
-                                           .relu = relu};
-                  lanes_forward(conv, type, addresses.bytes(x.buffer), filter, addresses.bytes(y.buffer));
-                });
+  plan.tape.add(arena_buffers({x, weights, packed, y}), [=, taps = lanes_taps(conv, type)](
+                                                            const Addresses& addresses) {
+    const LanesFilter filter{.weights = data_of(weights, addresses),
+                             .bias = bias,
+                             .taps = taps,
+                             .packed = addresses.bytes(packed.buffer),
+                             .relu = relu};
+    lanes_forward(conv, type, addresses.bytes(x.buffer), filter, addresses.bytes(y.buffer));
+  });
   if (node.activation == graph::Activation::kTanh) {
-    const EltwiseForward tanh =
-        eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, y.desc, user_scratchpad());
-    plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(), {{DNNL_ARG_SRC, y}, {DNNL_ARG_DST, y}});
+    const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh,
+                                                y.desc, user_scratchpad());
+    plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
+                  {{DNNL_ARG_SRC, y}, {DNNL_ARG_DST, y}});
   }
   deliver(plan, step.writes[0], y);
 }
@@ -83,7 +86,8 @@ void record_lanes_weights(Plan& plan, const Step& step) {
   const Tensor stored = stored_gradients(plan, segment_of(plan, node, "weight"), dims);
   const bool direct = stored.desc == plain(dims, Type::f32);
   const Tensor gradient = direct ? stored : plan.tape.new_tensor(plain(dims, Type::f32));
-  float* bias = node.bias ? plan.parameters.gradients(segment_of(plan, node, "bias")).data() : nullptr;
+  float* bias =
+      node.bias ? plan.parameters.gradients(segment_of(plan, node, "bias")).data() : nullptr;
   const DataType type = data_type_of(x.desc);
   plan.tape.add(arena_buffers({x, d_y, gradient}), [=](const Addresses& addresses) {
     lanes_backward_weights(conv, type, addresses.bytes(x.buffer), addresses.bytes(d_y.buffer),
@@ -98,7 +102,8 @@ void record_lanes_data(Plan& plan, const Step& step) {
   const Tensor d_y = in_lanes(plan, plan.edge(step.reads[0]));
   const Tensor weights = canonical_weights(plan, node);
   const Tensor packed = new_packed(plan, conv);
-  const Tensor d_x = plan.tape.new_tensor(lanes_order(plan.input_of(node).shape, compute_type(plan.program)));
+  const Tensor d_x =
+      plan.tape.new_tensor(lanes_order(plan.input_of(node).shape, compute_type(plan.program)));
   const DataType type = data_type_of(d_x.desc);
   plan.tape.add(arena_buffers({d_y, weights, packed, d_x}), [=](const Addresses& addresses) {
     lanes_backward_data(conv, type, addresses.bytes(d_y.buffer), data_of(weights, addresses),
@@ -126,13 +131,14 @@ void record_lanes_pool_backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const Desc source = plan.edge(node.inputs[0]).desc;
   const LanesPool pool = lanes_pool(plan, node, source);
-  const Tensor d_y = converted(plan, plan.edge(step.reads.back()), lanes_order(node.shape, type_of(source)));
+  const Tensor d_y =
+      converted(plan, plan.edge(step.reads.back()), lanes_order(node.shape, type_of(source)));
   const Tensor d_x = plan.tape.new_tensor(source);
   const Tensor places = plan.state_of(step.node).workspace;
   const DataType type = data_type_of(source);
   plan.tape.add({d_y.buffer, places.buffer, d_x.buffer}, [=](const Addresses& addresses) {
-    lanes_pool_backward(pool, type, addresses.bytes(d_y.buffer), addresses.at<std::uint8_t>(places.buffer),
-                        addresses.bytes(d_x.buffer));
+    lanes_pool_backward(pool, type, addresses.bytes(d_y.buffer),
+                        addresses.at<std::uint8_t>(places.buffer), addresses.bytes(d_x.buffer));
   });
   deliver(plan, step.writes[0], d_x);
 }

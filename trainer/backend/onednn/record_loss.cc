@@ -24,8 +24,8 @@ void record_loss_forward(Plan& plan, const Step& step) {
   const float smoothing = node.label_smoothing;
   StepState* state = &plan.state;
   plan.tape.add({logits.buffer}, [=](const Addresses& addresses) {
-    state->sums = reference::softmax_cross_entropy(shape, smoothing, floats(addresses, logits, shape),
-                                                   state->batch);
+    state->sums = reference::softmax_cross_entropy(shape, smoothing,
+                                                   floats(addresses, logits, shape), state->batch);
   });
 }
 
@@ -37,7 +37,8 @@ void record_loss_gradient(Plan& plan, const Step& step) {
   const float smoothing = node.label_smoothing;
   const StepState* state = &plan.state;
   plan.tape.add({logits.buffer, gradient.buffer}, [=](const Addresses& addresses) {
-    const reference::Out out{addresses.at<float>(gradient.buffer), static_cast<std::size_t>(shape.elements())};
+    const reference::Out out{addresses.at<float>(gradient.buffer),
+                             static_cast<std::size_t>(shape.elements())};
     reference::softmax_cross_entropy_gradient(shape, smoothing, floats(addresses, logits, shape),
                                               state->batch, out);
   });

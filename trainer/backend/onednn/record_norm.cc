@@ -4,8 +4,8 @@
 #include "trainer/backend/onednn/plan.h"
 #include "trainer/backend/onednn/vector_loops.h"
 
-// BatchNorm. Gamma and beta are separate segments, oneDNN wants them as one array: a private copy, made at
-// each forward, and private gradients that are copied out (2C floats each).
+// BatchNorm. Gamma and beta are separate segments, oneDNN wants them as one array: a private copy,
+// made at each forward, and private gradients that are copied out (2C floats each).
 namespace coxswain::backend::onednn {
 
 namespace {
@@ -52,7 +52,8 @@ void record_statistics(Plan& plan, const Node& node, const Tensor& mean, const T
   const std::int64_t channels = node.shape.c;
   const std::int64_t count = node.shape.n * node.shape.h * node.shape.w;
   const float unbiased =
-      count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.F;
+      count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1))
+                : 1.F;
   float* mean_slot = gradients_of(plan, node, "running_mean");
   float* variance_slot = gradients_of(plan, node, "running_var");
   plan.tape.add({mean.buffer, variance.buffer}, [=](const Addresses& addresses) {
@@ -66,10 +67,11 @@ dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
   return norm_flags(!plan.program.training, fuses_relu(node));
 }
 
-// Tanh after a norm is not fused by oneDNN: applied in place, its derivative taken before the norm's.
+// Tanh after a norm is not fused by oneDNN: applied in place, its derivative taken before the
+// norm's.
 void record_tanh(Plan& plan, const Tensor& values) {
-  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, values.desc,
-                                              user_scratchpad());
+  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh,
+                                              values.desc, user_scratchpad());
   plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
                 {{DNNL_ARG_SRC, values}, {DNNL_ARG_DST, values}});
 }
@@ -108,8 +110,8 @@ void record_norm_forward(Plan& plan, const Step& step) {
   const Desc channels = plain({node.shape.c}, Type::f32);
   state.norm = norm_forward(
       plan.tape.engine(),
-      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference, source.desc,
-      node.epsilon, flags_of(plan, node), user_scratchpad());
+      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
+      source.desc, node.epsilon, flags_of(plan, node), user_scratchpad());
   state.scale_shift = record_scale_shift(plan, node);
   if (training) {
     state.mean = plan.tape.new_tensor(channels);
@@ -162,7 +164,8 @@ void record_norm_backward(Plan& plan, const Step& step) {
   append(plan, arguments, norm_backward_arguments(node.shape.c), state.scale_shift);
   append(plan, arguments, norm_gradient_arguments(node.shape.c), parameter_gradients);
   if (state.workspace.buffer >= 0) arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
-  plan.tape.add(dnnl::batch_normalization_backward(kernel), kernel.scratchpad_desc(), std::move(arguments));
+  plan.tape.add(dnnl::batch_normalization_backward(kernel), kernel.scratchpad_desc(),
+                std::move(arguments));
   record_diff_scale_shift(plan, node, parameter_gradients);
   if (!step.writes.empty()) deliver(plan, step.writes[0], gradient);
   plan.tape.run_when(nullptr);

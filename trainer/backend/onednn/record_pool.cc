@@ -33,7 +33,8 @@ void record_pool_forward(Plan& plan, const Step& step) {
     state.workspace = plan.tape.new_tensor(state.pool->workspace_desc());
     arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
   }
-  plan.tape.add(dnnl::pooling_forward(*state.pool), state.pool->scratchpad_desc(), std::move(arguments));
+  plan.tape.add(dnnl::pooling_forward(*state.pool), state.pool->scratchpad_desc(),
+                std::move(arguments));
   deliver(plan, step.writes[0], output);
 }
 
@@ -43,8 +44,9 @@ void record_pool_backward(Plan& plan, const Step& step) {
   const Desc& source = plan.edge(node.inputs[0]).desc;
   if (is_lanes_order(source)) return record_lanes_pool_backward(plan, step);
   const Desc output = state.pool->dst_desc();
-  const PoolBackward kernel = pool_backward(plan.tape.engine(), algorithm_of(node), source, output,
-                                            pool_window(plan, node), *state.pool, user_scratchpad());
+  const PoolBackward kernel =
+      pool_backward(plan.tape.engine(), algorithm_of(node), source, output, pool_window(plan, node),
+                    *state.pool, user_scratchpad());
   const Tensor gradient = plan.tape.new_tensor(source);
   std::vector<Argument> arguments{
       {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads.back()), output)},

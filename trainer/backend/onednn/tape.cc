@@ -77,7 +77,8 @@ void Tape::append(Operation operation) {
 
 std::int64_t Tape::finish() {
   for (graph::Lifetime& lifetime : lifetimes_) lifetime.first = std::max(lifetime.first, 0);
-  for (graph::Lifetime& lifetime : lifetimes_) lifetime.last = std::max(lifetime.last, lifetime.first);
+  for (graph::Lifetime& lifetime : lifetimes_)
+    lifetime.last = std::max(lifetime.last, lifetime.first);
   plan_ = graph::plan_memory(lifetimes_);
   addresses_.addresses_.resize(lifetimes_.size());
   return plan_.bytes;
@@ -87,7 +88,8 @@ void Tape::bind(std::byte* arena) {
   for (std::size_t i = 0; i < plan_.offsets.size(); ++i) {
     addresses_.addresses_[i] = arena + plan_.offsets[i];
   }
-  for (View& view : views_) view.memory.set_data_handle(addresses_.bytes(view.buffer) + view.offset);
+  for (View& view : views_)
+    view.memory.set_data_handle(addresses_.bytes(view.buffer) + view.offset);
 }
 
 void Tape::run(int step) {
@@ -99,10 +101,10 @@ void Tape::run(int step) {
       operation.loop(addresses_);
       continue;
     }
-    dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(operation.primitive.get(), stream_.get(),
-                               static_cast<int>(operation.arguments.size()), operation.arguments.data()),
-        "a oneDNN primitive failed to execute");
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(operation.primitive.get(), stream_.get(),
+                                                   static_cast<int>(operation.arguments.size()),
+                                                   operation.arguments.data()),
+                            "a oneDNN primitive failed to execute");
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace coxswain::backend::onednn {
 
-// Value. A tensor of the tape: where it lies and in which order. `buffer` is -1 for memory outside the
-// arena (weights, gradients), whose address is fixed from the start.
+// Value. A tensor of the tape: where it lies and in which order. `buffer` is -1 for memory outside
+// the arena (weights, gradients), whose address is fixed from the start.
 struct Tensor {
   Desc desc;
   dnnl::memory memory;
@@ -41,8 +41,9 @@ class Addresses {
 
 using Loop = std::function<void(const Addresses&)>;
 
-// Resource. What an executable does, step by step: primitives with their argument lists made once, and
-// loops of our own. Recorded at prepare; afterwards bind() places its buffers and run() allocates nothing.
+// Resource. What an executable does, step by step: primitives with their argument lists made once,
+// and loops of our own. Recorded at prepare; afterwards bind() places its buffers and run()
+// allocates nothing.
 //
 // A buffer lives from the first to the last operation that names it, or that touch() names.
 class Tape {
@@ -56,7 +57,7 @@ class Tape {
   int new_buffer(std::int64_t bytes);
   Tensor new_tensor(const Desc& desc);
   Tensor view(const Desc& desc, int buffer, std::int64_t offset = 0);  // offset in bytes
-  Tensor outside(const Desc& desc, void* data) const;                  // memory that is not the tape's
+  Tensor outside(const Desc& desc, void* data) const;  // memory that is not the tape's
   void touch(int buffer);  // alive at the next operation (or the last, once the step is over)
 
   // Operations recorded from here on run only while *condition == wanted; nullptr: always.
@@ -66,8 +67,10 @@ class Tape {
   }
 
   void begin_step();
-  void end_step(const std::vector<int>& written);  // buffers that must still hold their values afterwards
-  void add(const dnnl::primitive& primitive, const Desc& scratchpad, std::vector<Argument> arguments);
+  void end_step(
+      const std::vector<int>& written);  // buffers that must still hold their values afterwards
+  void add(const dnnl::primitive& primitive, const Desc& scratchpad,
+           std::vector<Argument> arguments);
   void add(const std::vector<int>& buffers, Loop loop);
 
   // Closes the recording; returns the bytes of arena that bind() needs.

@@ -32,13 +32,17 @@ template <typename Body, typename... Args>
 void run_widest(Args... args) {
   static const VectorIsa isa = vector_isa();
   switch (isa) {
-    case VectorIsa::kAvx512: return run_avx512<Body, Args...>(args...);
-    case VectorIsa::kAvx2: return run_avx2<Body, Args...>(args...);
-    case VectorIsa::kBaseline: return Body::run(args...);
+    case VectorIsa::kAvx512:
+      return run_avx512<Body, Args...>(args...);
+    case VectorIsa::kAvx2:
+      return run_avx2<Body, Args...>(args...);
+    case VectorIsa::kBaseline:
+      return Body::run(args...);
   }
 }
 
-// Calls f(begin, end) for slices of [0, count) on all threads, each slice a multiple of `grain` but the last.
+// Calls f(begin, end) for slices of [0, count) on all threads, each slice a multiple of `grain` but
+// the last.
 template <typename F>
 void in_parallel(std::int64_t count, std::int64_t grain, const F& f) {
   const std::int64_t grains = (count + grain - 1) / grain;
@@ -47,7 +51,7 @@ void in_parallel(std::int64_t count, std::int64_t grain, const F& f) {
     if (count > 0) f(std::int64_t{0}, count);
     return;
   }
-#pragma omp parallel num_threads(static_cast<int>(threads))
+#pragma omp parallel num_threads(static_cast <int>(threads))
   {
     const std::int64_t thread = omp_get_thread_num();
     const std::int64_t team = omp_get_num_threads();

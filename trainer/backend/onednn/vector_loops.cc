@@ -49,7 +49,8 @@ struct Parts {
 template <typename T>
 struct JoinBody {
   [[gnu::always_inline]] static void run(T* sum, const Parts<T>* parts, const T* output,
-                                         Activation activation, std::int64_t begin, std::int64_t end) {
+                                         Activation activation, std::int64_t begin,
+                                         std::int64_t end) {
     for (std::int64_t at = begin; at < end; at += kBlock) {
       const std::int64_t n = std::min(kBlock, end - at);
       alignas(64) float total[kBlock];
@@ -114,23 +115,26 @@ void mask_typed(T* y, const T* x, const std::uint8_t* kept, float scale, std::in
 
 }  // namespace
 
-void add_tensors(DataType type, void* sum, const void* a, const void* b, bool relu, std::int64_t count) {
+void add_tensors(DataType type, void* sum, const void* a, const void* b, bool relu,
+                 std::int64_t count) {
   if (type == DataType::kFloat32) {
-    add_typed(static_cast<float*>(sum), static_cast<const float*>(a), static_cast<const float*>(b), relu,
-              count);
+    add_typed(static_cast<float*>(sum), static_cast<const float*>(a), static_cast<const float*>(b),
+              relu, count);
   } else {
     add_typed(static_cast<Bfloat16*>(sum), static_cast<const Bfloat16*>(a),
               static_cast<const Bfloat16*>(b), relu, count);
   }
 }
 
-void join_gradients(DataType type, void* sum, std::span<const void* const> parts, const void* output,
-                    Activation activation, std::int64_t count) {
+void join_gradients(DataType type, void* sum, std::span<const void* const> parts,
+                    const void* output, Activation activation, std::int64_t count) {
   if (parts.size() > kMaxParts) throw std::length_error("an output has more than 8 readers");
   if (type == DataType::kFloat32) {
-    join_typed(static_cast<float*>(sum), parts, static_cast<const float*>(output), activation, count);
+    join_typed(static_cast<float*>(sum), parts, static_cast<const float*>(output), activation,
+               count);
   } else {
-    join_typed(static_cast<Bfloat16*>(sum), parts, static_cast<const Bfloat16*>(output), activation, count);
+    join_typed(static_cast<Bfloat16*>(sum), parts, static_cast<const Bfloat16*>(output), activation,
+               count);
   }
 }
 

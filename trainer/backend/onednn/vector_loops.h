@@ -12,12 +12,13 @@ using graph::Activation;
 using tensor::DataType;
 
 // sum = a + b, then relu where wanted. `sum` may be `a` or `b`.
-void add_tensors(DataType type, void* sum, const void* a, const void* b, bool relu, std::int64_t count);
+void add_tensors(DataType type, void* sum, const void* a, const void* b, bool relu,
+                 std::int64_t count);
 
-// sum = (parts[0] + parts[1] + ...) times the activation's derivative at `output` (null for kNone), added in
-// float32 and rounded once. `sum` may be any of the parts.
-void join_gradients(DataType type, void* sum, std::span<const void* const> parts, const void* output,
-                    Activation activation, std::int64_t count);
+// sum = (parts[0] + parts[1] + ...) times the activation's derivative at `output` (null for kNone),
+// added in float32 and rounded once. `sum` may be any of the parts.
+void join_gradients(DataType type, void* sum, std::span<const void* const> parts,
+                    const void* output, Activation activation, std::int64_t count);
 
 // y = kept ? x * scale : 0. Where the mask is padding, so is x. `y` may be `x`.
 void apply_mask(DataType type, void* y, const void* x, const std::uint8_t* kept, float scale,

@@ -1,9 +1,9 @@
 #include "trainer/backend/onednn/weight_layouts.h"
 
-#include <array>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <array>
 
 #include "trainer/contract/error.h"
 
@@ -11,16 +11,19 @@ namespace coxswain::backend::onednn {
 
 Desc plain(const Dims& dims, Type type) {
   switch (dims.size()) {
-    case 1: return {dims, type, Tag::a};
-    case 2: return {dims, type, Tag::ab};
-    default: return {dims, type, Tag::abcd};
+    case 1:
+      return {dims, type, Tag::a};
+    case 2:
+      return {dims, type, Tag::ab};
+    default:
+      return {dims, type, Tag::abcd};
   }
 }
 
 Desc with_type(const Desc& desc, Type type) {
   if (type_of(desc) == type) return desc;
-  constexpr std::array kOrders{Tag::abcd, Tag::acdb, Tag::aBcd16b, Tag::aBcd8b, Tag::aBcd4b,
-                               Tag::Abcd16a, Tag::Abcd32a};
+  constexpr std::array kOrders{Tag::abcd,   Tag::acdb,    Tag::aBcd16b, Tag::aBcd8b,
+                               Tag::aBcd4b, Tag::Abcd16a, Tag::Abcd32a};
   if (dims_of(desc).size() == 4) {
     for (const Tag order : kOrders) {
       if (Desc(dims_of(desc), type_of(desc), order) == desc) return {dims_of(desc), type, order};
@@ -40,8 +43,8 @@ std::string name_of(const Desc& desc) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     blocks += fmt::format("{}{}", sizes[i], static_cast<char>('a' + dims[i]));
   }
-  return fmt::format("{} stride {}{}{}", fmt::join(dims_of(desc), "x"), fmt::join(strides_of(desc), "x"),
-                     blocks.empty() ? "" : " block ", blocks);
+  return fmt::format("{} stride {}{}{}", fmt::join(dims_of(desc), "x"),
+                     fmt::join(strides_of(desc), "x"), blocks.empty() ? "" : " block ", blocks);
 }
 
 std::string WeightLayouts::add(const Desc& desc) {
