@@ -3,53 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "operator/job/json_fields.h"
 #include "operator/job/spec_json.h"
 #include "operator/job/status_json.h"
-#include "trainer/contract/config/text.h"
+#include "operator/job/yaml_scalar.h"
 #include "trainer/contract/config/yaml_text.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::job {
 
 namespace {
-
-template <class T>
-std::optional<T> number(std::string_view text, int base = 10) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> floating(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
-}
-
-// A plain scalar by YAML's core schema; what is neither null, boolean nor number is a text.
-Json plain_scalar(std::string_view text) {
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")
-    return nullptr;
-  if (text == "true" || text == "True" || text == "TRUE") return true;
-  if (text == "false" || text == "False" || text == "FALSE") return false;
-  const std::string_view digits = text.front() == '+' ? text.substr(1) : text;
-  if (const auto value = number<std::int64_t>(digits)) return *value;
-  if (const auto value = number<std::uint64_t>(digits)) return *value;
-  if (text.starts_with("0x"))
-    if (const auto value = number<std::int64_t>(text.substr(2), 16)) return *value;
-  if (text.starts_with("0o"))
-    if (const auto value = number<std::int64_t>(text.substr(2), 8)) return *value;
-  const bool numeric = text.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
-  if (const auto value = floating(digits); value && numeric) return *value;
-  return text;
-}
 
 // Copies a YAML node into JSON, and notes the line of each path.
 Json to_json(const YAML::Node& node, const std::string& path, std::map<std::string, int>& lines) {
@@ -118,6 +82,8 @@ TrainingJob read_job(std::string_view text, const std::string& source_name) {
   if (source_name.ends_with(".json")) check_json(text, source_name);
   if (!node.IsDefined() || node.IsNull())
     throw Error(ExitCode::kBadInput, source_name + ": no document; write a TrainingJob");
+  if (!node.IsMap())
+    throw Error(ExitCode::kBadInput, source_name + ": no TrainingJob: must be an object");
   std::map<std::string, int> lines;
   TrainingJob job = read_job(to_json(node, "", lines));
   job.lines = std::move(lines);

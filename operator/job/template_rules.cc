@@ -55,7 +55,7 @@ void check_environment(JsonFields& container) {
                        "not a name of an environment variable: " + contract::quote(name));
     if (is_reserved(name))
       container.refuse(path + ".name",
-                       contract::quote(name) + " is set by the operator; remove it");
+                       contract::quote(name) + " is for the operator to set; remove it");
   }
   if (bytes > kMaxEnvironmentBytes)
     container.refuse(container.path_of("env"),

@@ -3,14 +3,15 @@
 #include <yaml-cpp/yaml.h>
 
 #include "operator/job/job_reader.h"
+#include "operator/job/yaml_scalar.h"
 #include "trainer/contract/config/config_reader.h"
 
 namespace coxswain::job {
 
 namespace {
 
-// Builds the node that the configuration's reader takes. Texts are marked as quoted, so that the
-// text "10" isn't taken for a number.
+// Builds the node that the configuration's reader takes. A text that would read as something else
+// is marked as quoted, so that "10" isn't taken for a number.
 YAML::Node to_node(const Json& value) {
   YAML::Node node;
   if (value.is_object()) {
@@ -21,7 +22,7 @@ YAML::Node to_node(const Json& value) {
     for (const Json& inner : value) node.push_back(to_node(inner));
   } else if (value.is_string()) {
     node = YAML::Node(value.get<std::string>());
-    node.SetTag("!");
+    node.SetTag(plain_scalar(value.get<std::string>()).is_string() ? "?" : "!");
   } else if (!value.is_null()) {
     node = YAML::Node(value.dump());
     node.SetTag("?");

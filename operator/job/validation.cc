@@ -119,7 +119,7 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   check_template(job, spec.worker, "spec.replicaSpecs.Worker.template", installation, problems);
   if (spec.server)
     check_template(job, *spec.server, "spec.replicaSpecs.Server.template", installation, problems);
-  check_program(spec, problems);
+  if (job.problems.empty()) check_program(spec, problems);
   if (spec.data_volume)
     check_volume_source(*spec.data_volume, "spec.volumes.data", installation, problems);
   if (spec.checkpoints_volume)

@@ -1,0 +1,179 @@
+#include "operator/job/job_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "operator/job/status_json.h"
+#include "operator/job/validation.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::job {
+
+namespace {
+
+constexpr const char* kSmallest = R"(apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: mnist}
+spec:
+  replicaSpecs:
+    Worker: {replicas: 2}
+  training:
+    model: singa-cnn
+    data: {format: mnist}
+    epochs: 10
+  volumes:
+    checkpoints: {persistentVolumeClaim: {claimName: mnist-checkpoints}}
+)";
+
+constexpr const char* kEverything = R"(apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: all, namespace: team, uid: u-1, resourceVersion: "77", generation: 3}
+spec:
+  strategy: ParameterServer
+  launcher: Env
+  slotsPerWorker: auto
+  image: registry.example/trainer:1
+  replicaSpecs:
+    Worker:
+      replicas: 4
+      template: {spec: {containers: [{name: trainer, resources: {limits: {nvidia.com/gpu: 2}}}]}}
+    Server: {replicas: 2}
+  training: {model: mlp, data: {format: mnist}}
+  volumes: {data: {emptyDir: {}}, checkpoints: {persistentVolumeClaim: {claimName: c}}}
+  checkpoint: {everySteps: 100, everySeconds: 30, keep: 5, resume: false, maxFailures: 2}
+  elasticPolicy: {minReplicas: 2, maxReplicas: 8, degradedStartAfterSeconds: 60, batch: perWorker}
+  runPolicy:
+    suspend: true
+    backoffLimit: 6
+    activeDeadlineSeconds: 3600
+    startupDeadlineSeconds: 300
+    terminationGracePeriodSeconds: 90
+    stuckTerminationSeconds: 45
+    cleanPodPolicy: All
+    ttlSecondsAfterFinished: 100
+    managedBy: coxswain.dev/operator
+    schedulingPolicy: {gang: Volcano, queue: q, priorityClass: high, minAvailable: 3,
+                       minResources: {cpu: 4}, scheduleTimeoutSeconds: 30}
+  failurePolicy:
+    rules:
+    - {action: Fail, onExitCodes: [42, 43], onReasons: [Evicted], onRoles: [Worker, Server]}
+  successPolicy: AllWorkers
+  rendezvous: [PyTorch]
+)";
+
+}  // namespace
+
+TEST(JobReader, fills_in_the_defaults) {
+  const TrainingJob job = read_job(std::string_view(kSmallest), "job.yaml");
+  EXPECT_EQ(job.problems, std::vector<Problem>{});
+  EXPECT_EQ(job.metadata.name, "mnist");
+  EXPECT_EQ(job.metadata.name_space, "default");
+  EXPECT_EQ(job.spec.worker.replicas, 2);
+  EXPECT_EQ(launcher(job.spec), Launcher::kMpi);
+  EXPECT_EQ(success_policy(job.spec), SuccessPolicy::kRankZero);
+  EXPECT_EQ(slots_per_worker(job.spec), 1);
+  EXPECT_EQ(job.spec.run_policy.backoff_limit, 3);
+  EXPECT_EQ(job.spec.run_policy.startup_deadline, Seconds(600));
+  EXPECT_EQ(job.spec.run_policy.termination_grace, Seconds(60));
+  EXPECT_EQ(job.spec.checkpoint.every_seconds, 60);
+  EXPECT_FALSE(job.spec.run_policy.suspend);
+  EXPECT_EQ(validate(job, {}), std::vector<Problem>{});
+}
+
+TEST(JobReader, reads_every_field) {
+  const TrainingJob job = read_job(std::string_view(kEverything), "job.yaml");
+  ASSERT_EQ(job.problems, std::vector<Problem>{});
+  const Spec& spec = job.spec;
+  EXPECT_EQ(job.metadata.name_space, "team");
+  EXPECT_EQ(job.metadata.resource_version, "77");
+  EXPECT_EQ(job.metadata.generation, 3);
+  EXPECT_EQ(spec.strategy, Strategy::kParameterServer);
+  EXPECT_EQ(slots_per_worker(spec), 2);
+  EXPECT_EQ(spec.image, "registry.example/trainer:1");
+  EXPECT_EQ(spec.server->replicas, 2);
+  EXPECT_EQ(spec.checkpoint, (CheckpointPolicy{100, 30, 5, false, 2}));
+  EXPECT_EQ(spec.elastic->degraded_start_after, Seconds(60));
+  EXPECT_EQ(spec.elastic->batch, BatchOnResize::kPerWorker);
+  EXPECT_EQ(spec.run_policy.active_deadline, Seconds(3600));
+  EXPECT_EQ(spec.run_policy.clean_pods, CleanPodPolicy::kAll);
+  EXPECT_EQ(spec.run_policy.scheduling.gang, GangScheduler::kVolcano);
+  EXPECT_EQ(spec.run_policy.scheduling.min_resources, Json({{"cpu", 4}}));
+  ASSERT_EQ(spec.failure_rules.size(), 1u);
+  EXPECT_EQ(
+      spec.failure_rules[0],
+      (FailureRule{FailureAction::kFail, {42, 43}, {"Evicted"}, {Role::kWorker, Role::kServer}}));
+  EXPECT_EQ(spec.rendezvous, std::vector<Framework>{Framework::kPyTorch});
+}
+
+TEST(JobReader, reads_back_what_it_writes) {
+  for (const char* text : {kSmallest, kEverything}) {
+    const TrainingJob job = read_job(std::string_view(text), "job.yaml");
+    const TrainingJob again = read_job(to_json(job));
+    EXPECT_EQ(again.problems, std::vector<Problem>{});
+    EXPECT_EQ(again.spec, job.spec) << to_json(again).dump(1);
+    EXPECT_EQ(again.metadata, job.metadata);
+  }
+}
+
+TEST(JobReader, reads_back_every_field_of_a_status) {
+  Status status;
+  status.phase = Phase::kRestarting;
+  status.attempt = 3;
+  status.workers = 4;
+  status.image = "trainer:1";
+  status.restarts = {1, 2, 3, 4, 5};
+  status.backoff_step = 2;
+  const Time time = *parse_time("2026-01-31T12:00:01Z");
+  status.attempt_start_time = time;
+  status.next_retry_time = time + Seconds(10);
+  status.succeeded_ranks = "0-3,7";
+  status.last_failure =
+      Failure{time, 2, Role::kServer, 1, 5, "p", "n", 137, "OOMKilled", "Load", "m"};
+  status.replicas[Role::kWorker] = {4, 3, 2, 1, 5};
+  status.progress.emplace();
+  status.progress->epoch = 2;
+  status.progress->loss = 0.5;
+  status.progress->time = "2026-01-31T12:00:00Z";
+  status.checkpoint = CheckpointStatus{1200, "2026-01-31T12:00:00Z", "step-00001200.g1", 99};
+  status.conditions.push_back({"Running", true, "AllReady", "every rank", time, 3});
+  status.start_time = time;
+  status.completion_time = time + Seconds(5);
+  status.observed_generation = 3;
+  status.selector = "a=b";
+  EXPECT_EQ(read_status(to_json(status)), status) << to_json(status).dump(1);
+}
+
+TEST(JobReader, survives_a_spoiled_status) {
+  for (const char* text : {"null", "7", "[]", R"({"attempt":"x","restarts":[],"conditions":[1,{}],
+       "progress":7,"startTime":"yesterday","replicaStatuses":{"Worker":9},"workers":-3})"}) {
+    const Status status = read_status(Json::parse(text));
+    EXPECT_EQ(status.attempt, 0);
+    EXPECT_EQ(status.workers, 0);
+    EXPECT_FALSE(status.start_time);
+  }
+}
+
+TEST(JobReader, takes_json) {
+  const std::string json = to_json(read_job(std::string_view(kEverything), "job.yaml")).dump(2);
+  const TrainingJob job = read_job(std::string_view(json), "job.json");
+  EXPECT_EQ(job.problems, std::vector<Problem>{});
+  EXPECT_EQ(job.spec.worker.replicas, 4);
+}
+
+TEST(JobReader, keeps_texts_that_look_like_numbers) {
+  const std::string text = std::string(kSmallest) + "  image: \"10\"\n";
+  EXPECT_EQ(read_job(std::string_view(text), "job.yaml").spec.image, "10");
+}
+
+TEST(Time, is_read_and_written) {
+  const auto time = parse_time("2026-01-31T12:34:56Z");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(to_text(*time), "2026-01-31T12:34:56Z");
+  EXPECT_EQ(parse_time("2026-01-31T12:34:56.789Z"), time);
+  for (const char* wrong : {"", "2026-01-31", "2026-02-31T12:00:00Z", "2026-01-31T25:00:00Z",
+                            "2026-01-31T12:00:00", "2026-01-31T12:00:00+01:00"})
+    EXPECT_FALSE(parse_time(wrong)) << wrong;
+}
+
+}  // namespace coxswain::job
