@@ -2,14 +2,42 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
 
 namespace coxswain::train {
+
+// A new empty directory, removed with the object: in memory where there is such a place, as a
+// save's syncs take far longer than the training of these tests.
+class CheckpointDirectory {
+ public:
+  CheckpointDirectory() {
+    for (const std::filesystem::path& parent :
+         {std::filesystem::path("/dev/shm"), std::filesystem::temp_directory_path()}) {
+      std::string name = (parent / "coxswain-test-XXXXXX").string();
+      if (mkdtemp(name.data()) == nullptr) continue;
+      path_ = name;
+      return;
+    }
+    throw std::runtime_error("no place for temporary files");
+  }
+  ~CheckpointDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  CheckpointDirectory(const CheckpointDirectory&) = delete;
+  CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 inline checkpoint::Contents newest(const std::filesystem::path& directory) {
   auto loaded = checkpoint::load_latest(directory);

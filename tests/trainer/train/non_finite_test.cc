@@ -84,7 +84,7 @@ TEST(NotFinite, changes_neither_weights_nor_running_statistics_nor_slots) {
 }
 
 TEST(NotFinite, steps_count_for_position_and_schedule_but_not_as_updates) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.rule.kind = optim::OptimizerKind::kAdam;
   options.checkpoint.directory = directory.path();
@@ -112,7 +112,7 @@ TEST(NotFinite, ends_with_76_on_every_rank_beyond_the_limit_in_a_row) {
 }
 
 TEST(NotFinite, steps_in_a_row_are_counted_across_a_restart) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.max_skipped = 2;
   options.checkpoint.directory = directory.path();

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kDeadline = std::chrono::milliseconds(300);
 
-TrainOptions saving_to(const test::TemporaryDirectory& directory) {
+TrainOptions saving_to(const CheckpointDirectory& directory) {
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   options.bucket_bytes = 1;  // some sums are under way when the peer goes
@@ -20,7 +20,7 @@ TrainOptions saving_to(const test::TemporaryDirectory& directory) {
 
 TEST(PeerLoss, in_mid_step_ends_training_everywhere_and_publishes_nothing) {
   for (const int lost : {0, 1, 2}) {
-    const test::TemporaryDirectory directory;
+    const CheckpointDirectory directory;
     World world = {.size = 3, .training = &small_images(), .peer_deadline = kDeadline};
     world.hooks = [lost](int rank, std::atomic<bool>&, test::ThreadNetwork& network) {
       Hooks hooks;
@@ -40,7 +40,7 @@ TEST(PeerLoss, in_mid_step_ends_training_everywhere_and_publishes_nothing) {
 }
 
 TEST(PeerLoss, is_what_the_others_see_when_a_rank_fails_in_mid_step) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   World world = {.size = 3, .training = &small_images(), .peer_deadline = kDeadline};
   world.hooks = [](int rank, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;

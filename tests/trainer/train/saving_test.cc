@@ -43,13 +43,13 @@ TEST(Saving, takes_the_state_of_its_step_though_training_goes_on) {
   World world = {.size = 1, .training = images.get()};
   options.epochs = 1;
 
-  const test::TemporaryDirectory stopped_directory;
+  const CheckpointDirectory stopped_directory;
   options.checkpoint.directory = stopped_directory.path();
   World stopped = world;
   stopped.hooks = stop_after(0, 4);
   run(options, stopped);
 
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   options.checkpoint.directory = directory.path();
   options.checkpoint.every_steps = 5;
   Gate gate;
@@ -70,7 +70,7 @@ TEST(Saving, takes_the_state_of_its_step_though_training_goes_on) {
 }
 
 TEST(Saving, is_told_and_leaves_the_newest_checkpoint_in_the_summary) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   const Outcome outcome = run(options, {.size = 2, .training = &small_images()});
@@ -88,7 +88,7 @@ TEST(Saving, is_told_and_leaves_the_newest_checkpoint_in_the_summary) {
 }
 
 TEST(Saving, keeps_the_newest_few) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   options.checkpoint.keep = 2;
@@ -100,7 +100,7 @@ TEST(Saving, keeps_the_newest_few) {
 }
 
 TEST(Saving, where_there_can_be_no_directory_ends_with_74_at_the_start) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   std::ofstream(directory.path() / "file") << "not a directory";
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path() / "file" / "checkpoints";
@@ -126,7 +126,7 @@ World losing(const std::filesystem::path& directory) {
 }
 
 TEST(Saving, to_a_volume_that_is_gone_ends_with_74_at_the_last_save) {
-  const test::TemporaryDirectory parent;
+  const CheckpointDirectory parent;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = parent.path() / "checkpoints";
   const auto outcomes = run_ranks(options, losing(options.checkpoint.directory));
@@ -138,7 +138,7 @@ TEST(Saving, to_a_volume_that_is_gone_ends_with_74_at_the_last_save) {
 }
 
 TEST(Saving, that_fails_too_often_in_a_row_ends_training_early) {
-  const test::TemporaryDirectory parent;
+  const CheckpointDirectory parent;
   TrainOptions options = mlp_options();
   options.epochs = 2'000;  // far more than are trained
   options.checkpoint.directory = parent.path() / "checkpoints";
@@ -154,7 +154,7 @@ TEST(Saving, that_fails_too_often_in_a_row_ends_training_early) {
 
 // The last update's loss and gradients were finite, its weights are not.
 TEST(Saving, of_weights_that_are_not_finite_ends_with_76) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   options.steps = 1;
@@ -168,7 +168,7 @@ TEST(Saving, of_weights_that_are_not_finite_ends_with_76) {
 }
 
 TEST(Saving, is_given_up_with_71_when_a_newer_attempt_has_come) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   World world = {.size = 1, .training = &small_images()};

@@ -22,7 +22,7 @@ class SecondStart : public ::testing::Test {
     options_.trajectory = {{"optimizer.lr", "0.05"}};
   }
 
-  const test::TemporaryDirectory directory_;
+  const CheckpointDirectory directory_;
   TrainOptions options_ = mlp_options();
   World world_ = {.size = 2, .training = &small_images(), .test = &small_test_images()};
 };
@@ -52,7 +52,7 @@ TEST_F(SecondStart, goes_on_when_epochs_are_raised) {
   const Outcome longer = run(options_, world_);
   EXPECT_EQ(longer.updates, 16);
   EXPECT_EQ(longer.told.epochs.front().epoch, 4);
-  const test::TemporaryDirectory other;
+  const CheckpointDirectory other;
   options_.checkpoint.directory = other.path();
   const Outcome at_once = run(options_, world_);
   EXPECT_EQ(difference(longer.weights, at_once.weights), "");
@@ -95,7 +95,7 @@ TEST_F(SecondStart, takes_the_checkpoint_before_a_damaged_one_and_says_so) {
   const Outcome resumed = run(options_, world_);
   EXPECT_EQ(resumed.told.started[0].first_step, 5);
   EXPECT_THAT(resumed.told.notes(), HasSubstr("passed over step-00000009.g2: model.safetensors"));
-  const test::TemporaryDirectory other;
+  const CheckpointDirectory other;
   options_.checkpoint.directory = other.path();
   EXPECT_EQ(difference(resumed.weights, run(options_, world_).weights), "");
 }

@@ -25,7 +25,7 @@ TEST(Stop, of_any_one_rank_makes_all_leave_after_the_same_step) {
   for (int rank = 0; rank < world.size; ++rank) {
     const auto step = static_cast<std::int64_t>(1 + random() % 23);
     SCOPED_TRACE(fmt::format("rank {} is asked in step {}", rank, step));
-    const test::TemporaryDirectory directory;
+    const CheckpointDirectory directory;
     TrainOptions options = mlp_options();
     options.checkpoint.directory = directory.path();
     World stopped = world;
@@ -41,7 +41,7 @@ TEST(Stop, of_any_one_rank_makes_all_leave_after_the_same_step) {
 }
 
 TEST(Stop, in_the_last_step_is_a_run_that_succeeded) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   const Outcome outcome = run(options, {.size = 2,
@@ -55,7 +55,7 @@ TEST(Stop, in_the_last_step_is_a_run_that_succeeded) {
 
 // The epoch is over, but nothing of the stop's time is spent on evaluating it.
 TEST(Stop, in_the_last_step_of_an_epoch_leaves_its_evaluation_to_the_next_start) {
-  const test::TemporaryDirectory directory;
+  const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   World world = {.size = 2, .training = &small_images(), .test = &small_test_images()};
