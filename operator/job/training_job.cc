@@ -2,24 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-#include <cstdlib>
+#include <algorithm>
 
+#include "operator/job/quantity.h"
 #include "operator/job/words.h"
 
 namespace coxswain::job {
 
 namespace {
 
+constexpr int kMaxSlots = 1024;
+
 // Extended resources that count as a GPU, by the ending of their names: nvidia.com/gpu,
 // amd.com/gpu.
 int gpu_limit(const Json& container) {
-  const Json limits = container.value(Json::json_pointer("/resources/limits"), Json::object());
-  if (!limits.is_object()) return 0;
-  for (const auto& [name, amount] : limits.items()) {
+  const Json* limits = &container;
+  for (const char* key : {"resources", "limits"}) {
+    const auto found = limits->find(key);
+    if (found == limits->end() || !found->is_object()) return 0;
+    limits = &*found;
+  }
+  for (const auto& [name, amount] : limits->items()) {
     if (!name.ends_with("/gpu")) continue;
-    if (amount.is_number_integer()) return amount.get<int>();
-    if (amount.is_string()) return std::atoi(amount.get_ref<const std::string&>().c_str());
+    const std::string text = amount.is_string() ? amount.get<std::string>() : amount.dump();
+    return static_cast<int>(std::min(parse_quantity(text).value_or(0), double{kMaxSlots}));
   }
   return 0;
 }
@@ -40,7 +46,7 @@ SuccessPolicy success_policy(const Spec& spec) {
 int slots_per_worker(const Spec& spec) {
   if (spec.slots_per_worker) return *spec.slots_per_worker;
   const Json* container = trainer_container(spec.worker);
-  return container ? std::max(1, gpu_limit(*container)) : 1;
+  return container ? std::clamp(gpu_limit(*container), 1, kMaxSlots) : 1;
 }
 
 const Json* trainer_container(const ReplicaSpec& replicas) {

@@ -6,66 +6,16 @@
 
 #include "operator/job/status_json.h"
 #include "operator/job/validation.h"
+#include "tests/operator/job/job_fixtures.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::job {
 
-namespace {
-
-constexpr const char* kSmallest = R"(apiVersion: coxswain.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: mnist}
-spec:
-  replicaSpecs:
-    Worker: {replicas: 2}
-  training:
-    model: singa-cnn
-    data: {format: mnist}
-    epochs: 10
-  volumes:
-    checkpoints: {persistentVolumeClaim: {claimName: mnist-checkpoints}}
-)";
-
-constexpr const char* kEverything = R"(apiVersion: coxswain.dev/v1alpha1
-kind: TrainingJob
-metadata: {name: all, namespace: team, uid: u-1, resourceVersion: "77", generation: 3}
-spec:
-  strategy: ParameterServer
-  launcher: Env
-  slotsPerWorker: auto
-  image: registry.example/trainer:1
-  replicaSpecs:
-    Worker:
-      replicas: 4
-      template: {spec: {containers: [{name: trainer, resources: {limits: {nvidia.com/gpu: 2}}}]}}
-    Server: {replicas: 2}
-  training: {model: mlp, data: {format: mnist}}
-  volumes: {data: {emptyDir: {}}, checkpoints: {persistentVolumeClaim: {claimName: c}}}
-  checkpoint: {everySteps: 100, everySeconds: 30, keep: 5, resume: false, maxFailures: 2}
-  elasticPolicy: {minReplicas: 2, maxReplicas: 8, degradedStartAfterSeconds: 60, batch: perWorker}
-  runPolicy:
-    suspend: true
-    backoffLimit: 6
-    activeDeadlineSeconds: 3600
-    startupDeadlineSeconds: 300
-    terminationGracePeriodSeconds: 90
-    stuckTerminationSeconds: 45
-    cleanPodPolicy: All
-    ttlSecondsAfterFinished: 100
-    managedBy: coxswain.dev/operator
-    schedulingPolicy: {gang: Volcano, queue: q, priorityClass: high, minAvailable: 3,
-                       minResources: {cpu: 4}, scheduleTimeoutSeconds: 30}
-  failurePolicy:
-    rules:
-    - {action: Fail, onExitCodes: [42, 43], onReasons: [Evicted], onRoles: [Worker, Server]}
-  successPolicy: AllWorkers
-  rendezvous: [PyTorch]
-)";
-
-}  // namespace
+using test::kEveryField;
+using test::kSmallestJob;
 
 TEST(JobReader, fills_in_the_defaults) {
-  const TrainingJob job = read_job(std::string_view(kSmallest), "job.yaml");
+  const TrainingJob job = read_job(std::string_view(kSmallestJob), "job.yaml");
   EXPECT_EQ(job.problems, std::vector<Problem>{});
   EXPECT_EQ(job.metadata.name, "mnist");
   EXPECT_EQ(job.metadata.name_space, "default");
@@ -82,7 +32,7 @@ TEST(JobReader, fills_in_the_defaults) {
 }
 
 TEST(JobReader, reads_every_field) {
-  const TrainingJob job = read_job(std::string_view(kEverything), "job.yaml");
+  const TrainingJob job = read_job(std::string_view(kEveryField), "job.yaml");
   ASSERT_EQ(job.problems, std::vector<Problem>{});
   const Spec& spec = job.spec;
   EXPECT_EQ(job.metadata.name_space, "team");
@@ -107,7 +57,7 @@ TEST(JobReader, reads_every_field) {
 }
 
 TEST(JobReader, reads_back_what_it_writes) {
-  for (const char* text : {kSmallest, kEverything}) {
+  for (const char* text : {kSmallestJob, kEveryField}) {
     const TrainingJob job = read_job(std::string_view(text), "job.yaml");
     const TrainingJob again = read_job(to_json(job));
     EXPECT_EQ(again.problems, std::vector<Problem>{});
@@ -155,14 +105,14 @@ TEST(JobReader, survives_a_spoiled_status) {
 }
 
 TEST(JobReader, takes_json) {
-  const std::string json = to_json(read_job(std::string_view(kEverything), "job.yaml")).dump(2);
+  const std::string json = to_json(read_job(std::string_view(kEveryField), "job.yaml")).dump(2);
   const TrainingJob job = read_job(std::string_view(json), "job.json");
   EXPECT_EQ(job.problems, std::vector<Problem>{});
   EXPECT_EQ(job.spec.worker.replicas, 4);
 }
 
 TEST(JobReader, keeps_texts_that_look_like_numbers) {
-  const std::string text = std::string(kSmallest) + "  image: \"10\"\n";
+  const std::string text = std::string(kSmallestJob) + "  image: \"10\"\n";
   EXPECT_EQ(read_job(std::string_view(text), "job.yaml").spec.image, "10");
 }
 
