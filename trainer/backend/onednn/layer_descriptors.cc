@@ -1,9 +1,12 @@
 #include "trainer/backend/onednn/layer_descriptors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "trainer/backend/onednn/weight_layouts.h"
+#include "trainer/contract/error.h"
 
 namespace coxswain::backend::onednn {
 
@@ -119,6 +122,20 @@ Type compute_type(const Program& program) {
 Dims dense_source_dims(const tensor::Shape& input) {
   if (input.h == 1 && input.w == 1) return {input.n, input.c};
   return to_dims(input);
+}
+
+void refuse_layer(const Program& program, int node, const dnnl::error& error) {
+  const std::string& name = node_of(program, node).name;
+  if (compute_type(program) == Type::bf16) {
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format("[onednn] layer {}: oneDNN can't compute it in bf16 on this CPU ({}); use "
+                    "precision: fp32",
+                    name, error.what()));
+  }
+  throw Error(ExitCode::kInternal,
+              fmt::format("[onednn] layer {}: oneDNN can't compute it on this CPU ({})", name,
+                          error.what()));
 }
 
 dnnl::primitive_attr user_scratchpad() {

@@ -39,6 +39,10 @@ Type compute_type(const graph::Program& program);
 // What a dense layer sees of its input: (N, C) for a 1x1 map, else (N, C, H, W).
 Dims dense_source_dims(const tensor::Shape& input);
 
+// Throws Error: oneDNN has no kernel for a layer on this CPU. In bf16 that is the configuration's
+// fault.
+[[noreturn]] void refuse_layer(const graph::Program& program, int node, const dnnl::error& error);
+
 dnnl::primitive_attr user_scratchpad();
 Window window_of(const graph::Node& node);
 

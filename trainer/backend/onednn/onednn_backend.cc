@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "trainer/backend/onednn/onednn_executable.h"
-#include "trainer/contract/error.h"
 
 namespace coxswain::backend {
 
@@ -73,8 +72,7 @@ std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
               : onednn::make_conv_kernels(shared_.engine, setting).weights->diff_weights_desc();
     if (onednn::is_blocked(order)) return order;
   } catch (const dnnl::error& error) {
-    throw Error(ExitCode::kInternal, fmt::format("[onednn] layer {}: no kernel on this CPU: {}",
-                                                 node.name, error.what()));
+    onednn::refuse_layer(training, parameter.node, error);
   }
   return std::nullopt;
 }

@@ -107,11 +107,7 @@ void record_step(Plan& plan, const Step& step) {
   try {
     record(plan, step);
   } catch (const dnnl::error& error) {
-    throw Error(
-        ExitCode::kInternal,
-        fmt::format("[onednn] layer {}: this CPU's kernels can't compute it in {}: {}",
-                    plan.node(step.node).name,
-                    compute_type(plan.program) == Type::f32 ? "fp32" : "bf16", error.what()));
+    refuse_layer(plan.program, step.node, error);
   }
   std::vector<int> written;
   for (const int write : step.writes) written.push_back(plan.edge(write).buffer);
