@@ -48,9 +48,10 @@ job::TrainingJob read_job_file(const std::filesystem::path& file) {
   return job::read_job(read_all(in), file);
 }
 
-std::string problems_of(const job::TrainingJob& job, const std::string& file_name) {
+std::string problems_of(const job::TrainingJob& job, const std::string& file_name,
+                        const job::Installation& installation) {
   std::string text;
-  for (job::Problem problem : job::validate(job, job::Installation{})) {
+  for (job::Problem problem : job::validate(job, installation)) {
     const std::string place =
         problem.line > 0 ? fmt::format("{}:{}", file_name, problem.line) : file_name;
     problem.line = 0;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/job/observed.h"
 #include "operator/job/training_job.h"
 
 namespace coxswain {
@@ -14,7 +15,8 @@ job::TrainingJob read_job_file(const std::filesystem::path& file);
 
 // Every reason why the job can't start, "job.yaml:7: spec.training.epochs: ..." a line; empty: it
 // can.
-std::string problems_of(const job::TrainingJob& job, const std::string& file_name);
+std::string problems_of(const job::TrainingJob& job, const std::string& file_name,
+                        const job::Installation& installation = {});
 
 // What would be made for the first attempt: every worker with command, environment and mounts, the
 // hostfile, the configuration.

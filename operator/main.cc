@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "operator/cluster/local_cluster.h"
 #include "operator/job_file.h"
 #include "operator/run.h"
 #include "trainer/contract/error.h"
@@ -34,9 +35,10 @@ cluster::VolumeDirectories parse_volumes(const std::vector<std::string>& given) 
 }
 
 // A job that can start; every problem of another one is told.
-job::TrainingJob startable_job(const CommandLine& line) {
+job::TrainingJob startable_job(const CommandLine& line,
+                               const job::Installation& installation = {}) {
   job::TrainingJob job = read_job_file(line.job_file);
-  const std::string problems = problems_of(job, line.job_file);
+  const std::string problems = problems_of(job, line.job_file, installation);
   if (!problems.empty()) {
     throw Error(ExitCode::kBadInput, problems.substr(0, problems.size() - 1));
   }
@@ -44,10 +46,11 @@ job::TrainingJob startable_job(const CommandLine& line) {
 }
 
 int run(const CommandLine& line) {
-  return run_job(startable_job(line), {.volumes = parse_volumes(line.volumes),
-                                       .as_json = line.log_format == "json",
-                                       .run_dir = line.run_dir,
-                                       .program = std::filesystem::read_symlink("/proc/self/exe")});
+  return run_job(startable_job(line, cluster::local_installation()),
+                 {.volumes = parse_volumes(line.volumes),
+                  .as_json = line.log_format == "json",
+                  .run_dir = line.run_dir,
+                  .program = std::filesystem::read_symlink("/proc/self/exe")});
 }
 
 int plan(const CommandLine& line) {

@@ -45,6 +45,12 @@ std::vector<std::string> containers_command(const job::Spec& spec) {
 
 }  // namespace
 
+job::Installation local_installation() {
+  job::Installation installation;
+  installation.unrestricted_templates = true;
+  return installation;
+}
+
 LocalCluster::LocalCluster(job::TrainingJob job, LocalOptions options)
     : job_(with_local_paths(std::move(job), options.volumes)), options_(std::move(options)) {}
 
@@ -53,6 +59,7 @@ LocalCluster::~LocalCluster() { kill_all(); }
 job::Observed LocalCluster::observe(const job::TrainingJob&) {
   job::Observed observed;
   observed.now = now();
+  observed.installation = local_installation();
   // One that was told to leave and has left was seen so once; now it is gone.
   std::erase_if(workers_,
                 [](const LocalWorker& worker) { return worker.leaving() && worker.has_ended(); });
@@ -127,6 +134,7 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
   for (std::string& word : process.command) {
     if (word == "coxswain-trainer") word = options_.trainer;
   }
+  process.listens = !spec.command.empty();  // our own worker
   process.environment = spec.environment;
   process.environment["COXSWAIN_LOG_FORMAT"] = options_.log_format;
   if (options_.terminal_columns > 0) {
@@ -154,7 +162,7 @@ bool LocalCluster::idle() const { return std::ranges::all_of(workers_, &LocalWor
 std::vector<int> LocalCluster::descriptors() const {
   std::vector<int> all;
   for (const LocalWorker& worker : workers_) {
-    const auto some = worker.descriptors();
+    const auto& some = worker.descriptors();
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

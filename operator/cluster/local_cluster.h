@@ -28,6 +28,9 @@ struct LocalOptions {
       [](const auto&, const auto&) {};
 };
 
+// What a machine without a cluster takes: Pod Security guards nothing here.
+job::Installation local_installation();
+
 // Resource. One job as processes of this machine; its status lives in memory.
 //
 // With launcher MPI worker 0 alone is a child: its mpirun starts the ranks of all workers. With Env

@@ -25,7 +25,9 @@ LocalWorker::LocalWorker(const LocalWorkerOptions& options,
       directory_(options.directory),
       supervises_(options.supervises),
       child_(std::move(child)),
-      ranks_({directory_}, options.slots) {}
+      ranks_({directory_}, options.slots) {
+  if (child_) watched_.push_back(child_->descriptor());  // though it may have ended already
+}
 
 std::string LocalWorker::uid() const {
   return fmt::format("{}-{}-{}", job::to_text(id_.role), id_.index, id_.attempt);
@@ -33,6 +35,7 @@ std::string LocalWorker::uid() const {
 
 job::Worker LocalWorker::observe(job::Time now, bool launch_over) {
   ranks_.look();
+  watch();
   if (kill_time_ && Clock::now() >= *kill_time_) kill();
   find_end(now, launch_over);
 
@@ -58,6 +61,7 @@ job::Worker LocalWorker::observe(job::Time now, bool launch_over) {
 void LocalWorker::find_end(job::Time now, bool launch_over) {
   if (exit_code_ || !processes_ended()) return;
   if (!child_ && !launch_over) {
+    if (!ranks_.complete()) return;
     if (!tell_time_) tell_time_ = Clock::now() + kLaunchPatience;
     if (Clock::now() < *tell_time_) return;
   }
@@ -99,17 +103,17 @@ void LocalWorker::kill() {
   ranks_.kill();
 }
 
-std::vector<int> LocalWorker::descriptors() const {
-  if (exit_code_) return {};
-  std::vector<int> all = ranks_.descriptors();
-  if (child_ && !contract::has_ended(*child_)) all.push_back(child_->descriptor());
-  return all;
+void LocalWorker::watch() {
+  watched_ = ranks_.descriptors();
+  if (child_ && !contract::has_ended(*child_)) watched_.push_back(child_->descriptor());
 }
 
 std::optional<LocalWorker::Clock::time_point> LocalWorker::look_again() const {
   if (exit_code_) return std::nullopt;
   std::optional<Clock::time_point> next = kill_time_;
-  if (tell_time_ && ranks_.complete()) next = std::min(next.value_or(*tell_time_), *tell_time_);
+  if (tell_time_ && Clock::now() < *tell_time_) {
+    next = std::min(next.value_or(*tell_time_), *tell_time_);
+  }
   if (supervises_ && !ranks_.complete()) {
     const auto soon = Clock::now() + kLookEvery;
     next = std::min(next.value_or(soon), soon);

@@ -42,10 +42,12 @@ class LocalWorker {
 
   bool leaving() const { return kill_time_.has_value(); }
   bool has_ended() const { return exit_code_.has_value(); }  // as of the last observe()
-  std::vector<int> descriptors() const;                      // readable when observe() has news
-  std::optional<Clock::time_point> look_again() const;       // for what no descriptor tells
+  // Readable when observe() has news; as of the last one, so that no end is missed.
+  const std::vector<int>& descriptors() const { return watched_; }
+  std::optional<Clock::time_point> look_again() const;  // for what no descriptor tells
 
  private:
+  void watch();
   bool processes_ended() const;
   void find_end(job::Time now, bool launch_over);
 
@@ -54,6 +56,7 @@ class LocalWorker {
   bool supervises_;
   std::optional<contract::ChildProcess> child_;
   contract::AnnouncedRanks ranks_;
+  std::vector<int> watched_;
   std::optional<Clock::time_point> kill_time_;
   std::optional<Clock::time_point> tell_time_;  // of an end that waits for the launch's
   std::optional<job::Time> deletion_time_;

@@ -74,10 +74,9 @@ class MpiRun {
   void wait() {
     std::optional<Clock::time_point> mpirun_deadline;
     while (!mpirun_.end()) {
-      wait_for_news(mpirun_deadline);
-      pass_on_errors();
       own_.look();
       all_.look();
+      const std::vector<int> running = all_.descriptors();
       // Looked for before the signals: a stop that was asked for because a rank failed comes after
       // its failure, and must not give the others time to save what they can't.
       const bool failed = one_failed();
@@ -85,10 +84,13 @@ class MpiRun {
       while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
       if (asked_) own_.signal_once(SIGUSR1);
       if (abandoned_) all_.signal_once(SIGTERM);
-      if (!all_.all_ended() || !(all_.complete() || failed)) continue;
-      // It now leaves by itself, or sits out its own grace period for nobody.
-      if (!mpirun_deadline) mpirun_deadline = Clock::now() + kMpirunPatience;
-      if (Clock::now() >= *mpirun_deadline) kill_mpirun();
+      if (running.empty() && (all_.complete() || failed)) {
+        // It now leaves by itself, or sits out its own grace period for nobody.
+        if (!mpirun_deadline) mpirun_deadline = Clock::now() + kMpirunPatience;
+        if (Clock::now() >= *mpirun_deadline) kill_mpirun();
+      }
+      wait_for_news(running, mpirun_deadline);
+      pass_on_errors();
     }
     all_.wait_or_kill(kRankPatience);
     own_.look();
@@ -127,8 +129,7 @@ class MpiRun {
                                    .stderr_fd = stderr_fd});
   }
 
-  void wait_for_news(std::optional<Clock::time_point> deadline) {
-    std::vector<int> descriptors = all_.descriptors();
+  void wait_for_news(std::vector<int> descriptors, std::optional<Clock::time_point> deadline) {
     descriptors.insert(descriptors.end(),
                        {signals_.descriptor(), mpirun_.descriptor(), errors_.out.get()});
     milliseconds timeout = all_.complete() ? milliseconds(60'000) : kLookEvery;

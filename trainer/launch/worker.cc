@@ -30,6 +30,7 @@ std::vector<ChildProcess> start_ranks(const WorkerEnv& env, const WorkerOptions&
     process.environment["LOCAL_RANK"] = std::to_string(local);
     process.environment["LOCAL_WORLD_SIZE"] = std::to_string(env.slots);
     process.environment["WORLD_SIZE"] = std::to_string(env.world_size);
+    process.listens = true;
     process.death_signal = SIGTERM;  // `rank` then tells its command, and kills it if it must
     ranks.emplace_back(process);
   }
@@ -47,15 +48,15 @@ contract::TerminationMessage run_own_ranks(const WorkerEnv& env, const WorkerOpt
       if (!rank.end()) descriptors.push_back(rank.descriptor());
     }
     if (descriptors.size() == 1) break;
-    contract::wait_readable(descriptors, std::chrono::hours(1));
-    while (const auto signal = signals.next()) {
-      if (*signal != SIGTERM) continue;
-      for (ChildProcess& rank : ranks) rank.signal(SIGUSR1);
-    }
     const auto failed = [](ChildProcess& rank) { return rank.end() && rank.end()->code != 0; };
     if (!one_failed && std::ranges::any_of(ranks, failed)) {
       one_failed = true;
       for (ChildProcess& rank : ranks) rank.signal(SIGTERM);
+    }
+    contract::wait_readable(descriptors, std::chrono::hours(1));
+    while (const auto signal = signals.next()) {
+      if (*signal != SIGTERM) continue;
+      for (ChildProcess& rank : ranks) rank.signal(SIGUSR1);
     }
   }
   contract::AnnouncedRanks announced({contract::worker_directory(env)}, env.slots);

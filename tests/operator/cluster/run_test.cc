@@ -162,6 +162,7 @@ TEST_P(RunEnds, with_the_jobs_result) {
 }
 
 const JobOptions kNoRetry{.launcher = "MPI", .workers = 2, .policy = "backoffLimit: 0"};
+const JobOptions kEnv{.launcher = "Env", .workers = 2, .policy = "backoffLimit: 1"};
 const JobOptions kOneRetry{.launcher = "MPI", .workers = 2, .policy = "backoffLimit: 1"};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -181,6 +182,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "Failed",
                 0,
                 "worker-1 exit=65"},
+        EndCase{"foreign_command_done", "'done:0'", kEnv, 0, "Succeeded", 0, ""},
+        EndCase{"foreign_command_fails", "'done:0', 'done:4'", kEnv, 4, "Failed", 1,
+                "worker-1 exit=4"},
         EndCase{"deadline",
                 "save",
                 {.policy = "activeDeadlineSeconds: 1"},
@@ -283,10 +287,47 @@ INSTANTIATE_TEST_SUITE_P(
                  "worker-0 exit=137"}),
     [](const auto& row) { return row.param.name; });
 
+TEST(Run, takes_a_volume_given_by_hand) {
+  const test::TemporaryDirectory volume;
+  const auto checkpoints = volume.path() / "made";
+  JobRun run(job_text("'done:0'", {}) + "  volumes: {data: {nfs: {server: a, path: /b}}}\n",
+             {"--volume", "data=" + volume.path().string(), "--volume",
+              "checkpoints=" + checkpoints.string()});
+  EXPECT_EQ(run.code(), 0) << run.errors();
+  EXPECT_TRUE(std::filesystem::is_directory(checkpoints));
+}
+
+TEST(Run, refuses_before_anything_is_started) {
+  struct Row {
+    const char* job;
+    std::vector<std::string> arguments;
+    int code;
+    const char* said;
+  };
+  const std::string good = job_text("'done:0'", {});
+  const std::string bad = job_text("'done:0'", {.workers = 0});
+  const std::string nfs = good + "  volumes: {data: {nfs: {server: a, path: /b}}}\n";
+  const Row rows[] = {
+      {good.c_str(), {"--volume", "data"}, 2, "--volume data: write NAME=DIR"},
+      {good.c_str(), {"--volume", "model=/tmp"}, 2, "a job has the volumes `data` and"},
+      {good.c_str(), {"--log-format", "xml"}, 2, "see coxswain --help"},
+      {nfs.c_str(), {}, 65, "--volume data=DIR"},
+      {bad.c_str(), {}, 65, "job.yaml:9: spec.replicaSpecs.Worker.replicas"},
+      {"a: [", {}, 65, "job.yaml:"},
+  };
+  for (const Row& row : rows) {
+    JobRun run(row.job, row.arguments);
+    EXPECT_EQ(run.code(), row.code) << run.errors();
+    EXPECT_THAT(run.errors(), HasSubstr(row.said));
+    EXPECT_EQ(run.output(), "");
+    EXPECT_FALSE(std::filesystem::exists(run.run_dir() / "0"));
+  }
+}
+
 TEST(Run, takes_everything_with_it_when_killed) {
   for (const char* launcher : {"MPI", "Env"}) {
     JobRun run(job_text("deaf", {.launcher = launcher}));
-    ASSERT_TRUE(run.listening(launcher == std::string("MPI") ? 2 : 0));
+    ASSERT_TRUE(run.listening(2));
     run.signal(SIGKILL);
     EXPECT_EQ(run.code(), 137);
     run.expect_nothing_left();

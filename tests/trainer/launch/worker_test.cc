@@ -122,6 +122,7 @@ class WorkerRun {
     process.command.insert(process.command.end(), command.begin(), command.end());
     process.environment = contract::to_env(env);
     for (const auto& [name, value] : options.environment) process.environment[name] = value;
+    process.listens = true;
     process.stdout_fd = out_.get();
     process.stderr_fd = err_.get();
     return process;

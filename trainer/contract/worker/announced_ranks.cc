@@ -51,9 +51,10 @@ void AnnouncedRanks::kill() {
 void AnnouncedRanks::wait_or_kill(std::chrono::milliseconds patience) {
   look();
   const auto deadline = Clock::now() + patience;
-  while (!all_ended() && Clock::now() < deadline) {
-    wait_readable(descriptors(),
-                  std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()));
+  while (Clock::now() < deadline) {
+    const std::vector<int> running = descriptors();
+    if (running.empty()) return;
+    wait_readable(running, std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()));
   }
   kill();
 }

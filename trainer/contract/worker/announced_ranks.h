@@ -25,8 +25,10 @@ class AnnouncedRanks {
 
   void look();  // for those announced since
   bool complete() const { return static_cast<int>(ranks_.size()) == count_; }
-  bool all_ended() const;                // of those found
-  std::vector<int> descriptors() const;  // readable at a rank's end; only of those still running
+  bool all_ended() const;  // of those found
+  // Each readable at its rank's end; only of those still running. To miss no end, taken before
+  // asking what has ended.
+  std::vector<int> descriptors() const;
   const std::vector<Rank>& ranks() const { return ranks_; }
 
   void signal_once(int number);  // to each that had not been sent it

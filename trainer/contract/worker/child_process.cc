@@ -56,9 +56,12 @@ void replace_descriptor(int from, int to) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, options.death_signal);
   if (getppid() != parent) _exit(126);  // the parent ended before the line above
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (options.listens) {
+    for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&blocked, number);
+  }
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   std::signal(SIGPIPE, SIG_DFL);
   replace_descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   replace_descriptor(options.stdout_fd, STDOUT_FILENO);
