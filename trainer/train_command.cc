@@ -51,7 +51,7 @@ void handle_signals(bool under_mpirun) {
 class Reports {
  public:
   Reports(const CommandLine& line, const std::optional<WorkerEnv>& env)
-      : sink_(STDOUT_FILENO, terminal_columns(env)), bar_(sink_, {}), json_(sink_, {}) {
+      : sink_(STDOUT_FILENO, terminal_columns(env)), bar_(sink_, {}), json_(sink_, json_options(env)) {
     std::vector<std::reference_wrapper<train::Observer>> all;
     const bool job_wants_json = env.has_value() && env->log_format == "json";
     if (line.log_format == "json" || job_wants_json) {
@@ -82,6 +82,12 @@ class Reports {
     if (env.has_value()) return env->terminal_columns;
     if (under_mpirun()) return 0;
     return std::nullopt;
+  }
+
+  static report::JsonLogOptions json_options(const std::optional<WorkerEnv>& env) {
+    report::JsonLogOptions options;
+    options.last_line = !env.has_value();
+    return options;
   }
 
   report::TextSink sink_;

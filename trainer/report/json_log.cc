@@ -96,6 +96,7 @@ void JsonLog::warned(const std::string& message) {
 }
 
 void JsonLog::finished(const train::Summary& summary) {
+  if (!options_.last_line) return;
   const contract::FinishedEvent event{
       .result = summary.result,
       .accuracy = summary.accuracy,

@@ -13,6 +13,7 @@ struct JsonLogOptions {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::chrono::milliseconds step_interval{1000};  // at most one "step" event each
   int restarts = 0;                               // for the last line
+  bool last_line = true;                          // false: who started this run composes it
 };
 
 // --log-format json: one object a line, {"event": "started" | "step" | "epoch" | "checkpoint" |
