@@ -25,7 +25,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Rates of whole training steps over short intervals; asks training to stop when it has seen enough.
+// Rates of whole training steps over short intervals; asks training to stop when it has seen
+// enough.
 class RateRecorder : public train::Observer {
  public:
   RateRecorder(double seconds, std::atomic<bool>& stop) : seconds_(seconds), stop_(stop) {}
@@ -41,7 +42,8 @@ class RateRecorder : public train::Observer {
     }
     const double elapsed = seconds_since(interval_begin_);
     if (elapsed < kInterval) return;
-    rates_.push_back(static_cast<double>((report.step - interval_step_) * info_.global_batch) / elapsed);
+    rates_.push_back(static_cast<double>((report.step - interval_step_) * info_.global_batch) /
+                     elapsed);
     interval_begin_ = Clock::now();
     interval_step_ = report.step;
     if (seconds_since(begin_) >= seconds_) stop_.store(true);
@@ -91,7 +93,8 @@ double limit(const contract::TrainerConfig& config, const data::Dataset& dataset
   train::initialise(program, config.seed, backend, parameters);
   const auto executable = backend.prepare(program, parameters);
   const auto rows = static_cast<std::size_t>(config.batch_size);
-  const std::vector<float> images(rows * static_cast<std::size_t>(dataset.sample_shape().per_sample()), 0.5F);
+  const std::vector<float> images(
+      rows * static_cast<std::size_t>(dataset.sample_shape().per_sample()), 0.5F);
   const std::vector<std::int32_t> labels(rows, 0);
   const std::vector<std::int64_t> ids(rows, 0);
   backend::forward(*executable, {images, labels, ids, 0, 0, config.batch_size, 1});
@@ -128,11 +131,12 @@ int run_bench(const CommandLine& line) {
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);  // before the limit is measured, which holds a second model
   const double most = limit(config, *training, *backend, options.precision);
-  fmt::print("{{\"event\":\"bench\",\"model\":\"{}\",\"batch\":{},\"ranks\":{},\"threads\":{},"
-             "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f}}}\n",
-             config.model, config.batch_size, recorder.info().world_size, options.threads,
-             recorder.best(), recorder.median(), most * recorder.info().world_size,
-             static_cast<double>(usage.ru_maxrss) / 1024);
+  fmt::print(
+      "{{\"event\":\"bench\",\"model\":\"{}\",\"batch\":{},\"ranks\":{},\"threads\":{},"
+      "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f}}}\n",
+      config.model, config.batch_size, recorder.info().world_size, options.threads, recorder.best(),
+      recorder.median(), most * recorder.info().world_size,
+      static_cast<double>(usage.ru_maxrss) / 1024);
   return 0;
 }
 

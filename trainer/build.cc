@@ -45,8 +45,9 @@ fs::path data_directory(const TrainerConfig& config) {
   if (config.data.format == contract::DataFormat::kMnist) {
     if (const auto digits = bundled_digits()) return *digits;
   }
-  throw Error(ExitCode::kBadInput, fmt::format("[data] no data: {} is not there and data.path is not set",
-                                               contract::kDataDirectory));
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[data] no data: {} is not there and data.path is not set",
+                          contract::kDataDirectory));
 }
 
 std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data::Part part) {
@@ -56,19 +57,24 @@ std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data:
     shape = {1, config.data.shape[0], config.data.shape[1], config.data.shape[2]};
   }
   const std::int64_t classes = config.data.classes > 0 ? config.data.classes : model.classes;
-  const std::int64_t size =
-      part == data::Part::kTraining ? config.data.size : std::max<std::int64_t>(1, config.data.size / 10);
-  return data::make_synthetic(shape, classes, size, config.seed + (part == data::Part::kTest ? 1 : 0));
+  const std::int64_t size = part == data::Part::kTraining
+                                ? config.data.size
+                                : std::max<std::int64_t>(1, config.data.size / 10);
+  return data::make_synthetic(shape, classes, size,
+                              config.seed + (part == data::Part::kTest ? 1 : 0));
 }
 
 std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part) {
   const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
   switch (config.data.format) {
     case contract::DataFormat::kMnist:
-      return data::open_mnist(separate ? fs::path(config.data.eval_path) : data_directory(config), part);
+      return data::open_mnist(separate ? fs::path(config.data.eval_path) : data_directory(config),
+                              part);
     case contract::DataFormat::kCifar10:
-      return data::open_cifar10(separate ? fs::path(config.data.eval_path) : data_directory(config), part);
-    case contract::DataFormat::kSynthetic: return open_synthetic(config, part);
+      return data::open_cifar10(separate ? fs::path(config.data.eval_path) : data_directory(config),
+                                part);
+    case contract::DataFormat::kSynthetic:
+      return open_synthetic(config, part);
   }
   throw Error(ExitCode::kInternal, "[data] unknown format");
 }
@@ -134,9 +140,10 @@ train::FailPoint parse_fail_point(const std::string& text) {
     point.phase = static_cast<train::Phase>(found - std::begin(kPhases));
     if (found != std::end(kPhases)) return point;
   }
-  throw Error(ExitCode::kUsage, fmt::format("[train] COXSWAIN_FAIL_POINT: \"{}\" is not rank:step:phase with "
-                                            "one of {}",
-                                            text, fmt::join(kPhases, ", ")));
+  throw Error(ExitCode::kUsage,
+              fmt::format("[train] COXSWAIN_FAIL_POINT: \"{}\" is not rank:step:phase with "
+                          "one of {}",
+                          text, fmt::join(kPhases, ", ")));
 }
 
 }  // namespace

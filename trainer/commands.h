@@ -5,17 +5,18 @@
 
 namespace coxswain {
 
-// What main parsed; each command reads its own part. Configuration flags (--batchSize=128) are passed on as they are.
+// What main parsed; each command reads its own part. Configuration flags (--batchSize=128) are
+// passed on as they are.
 struct CommandLine {
   std::string config;                     // --config FILE
   std::vector<std::string> config_flags;  // --optimizer.lr=0.1 ...
   std::string log_format = "text";        // text | json
   bool print_config = false;
-  std::string checkpoint;                 // eval, export: a checkpoint folder, or the directory that holds them
-  std::string output;                     // export: FILE.safetensors
-  std::string launcher = "mpi";           // worker: mpi | env
-  std::vector<std::string> command;       // worker, rank: CMD...
-  double seconds = 3;                     // bench: of each measurement
+  std::string checkpoint;  // eval, export: a checkpoint folder, or the directory that holds them
+  std::string output;      // export: FILE.safetensors
+  std::string launcher = "mpi";      // worker: mpi | env
+  std::vector<std::string> command;  // worker, rank: CMD...
+  double seconds = 3;                // bench: of each measurement
 };
 
 // Each returns the exit code of the process, and throws Error for the rest.

@@ -12,8 +12,9 @@ namespace coxswain {
 // True in a process that mpirun started.
 bool under_mpirun();
 
-// Over MPI when mpirun started this process, else of one rank. `on_lost` is called on the communication thread as
-// soon as a peer is lost, even while this rank computes; it leaves the process.
+// Over MPI when mpirun started this process, else of one rank. `on_lost` is called on the
+// communication thread as soon as a peer is lost, even while this rank computes; it leaves the
+// process.
 std::unique_ptr<comm::Communicator> make_communicator(
     double step_deadline_seconds, std::function<void(const comm::PeerLost&)> on_lost);
 

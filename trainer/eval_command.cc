@@ -22,9 +22,11 @@ std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) 
   if (fs::exists(path / "MANIFEST.json")) return {path, checkpoint::load(path)};
   auto newest = checkpoint::load_latest(path);
   if (!newest.has_value()) {
-    throw Error(ExitCode::kBadInput, fmt::format("[checkpoint] {} holds no checkpoint", path.string()));
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[checkpoint] {} holds no checkpoint", path.string()));
   }
-  for (const std::string& refused : newest->refused) fmt::print(stderr, "passed over {}\n", refused);
+  for (const std::string& refused : newest->refused)
+    fmt::print(stderr, "passed over {}\n", refused);
   return {newest->path, std::move(newest->contents)};
 }
 
@@ -36,21 +38,25 @@ int run_eval(const CommandLine& line) {
   const auto dataset = open_test_set(config);
   const auto backend = make_backend(config, threads_per_rank(config, 1));
   const train::TrainOptions options = make_train_options(config, std::nullopt);
-  const graph::Graph graph = graph::build_model(options.model, dataset->sample_shape(), dataset->classes(), 0);
+  const graph::Graph graph =
+      graph::build_model(options.model, dataset->sample_shape(), dataset->classes(), 0);
   const graph::Program program =
       graph::compile(graph, options.batch_size, options.precision, graph::Mode::kTraining);
   tensor::ParameterBuffer parameters(backend->layout(program, backend::LayoutKind::kNative), 0);
   train::restore(contents, *backend, parameters, {});
   train::Executables executables(graph, options.precision, *backend, parameters);
   const auto communicator = comm::make_solo_communicator();
-  const std::int64_t batch = options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
+  const std::int64_t batch =
+      options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
   const train::Scores scores =
       train::evaluate(executables, *dataset, {batch, options.preprocessing}, *communicator,
                       {1, options.virtual_shards, 1});
   if (line.log_format == "json") {
-    fmt::print("{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{},"
-               "\"loss\":{}}}\n",
-               path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss);
+    fmt::print(
+        "{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{}"
+        ","
+        "\"loss\":{}}}\n",
+        path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss);
   } else {
     fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n", path.string(),
                100 * scores.accuracy, 100 * scores.top5, scores.loss, scores.samples);
@@ -63,7 +69,8 @@ int run_export(const CommandLine& line) {
   const auto [path, contents] = load_checkpoint(line.checkpoint);
   const fs::path temporary = line.output + ".part";
   std::error_code error;
-  fs::copy_file(path / checkpoint::kModelFile, temporary, fs::copy_options::overwrite_existing, error);
+  fs::copy_file(path / checkpoint::kModelFile, temporary, fs::copy_options::overwrite_existing,
+                error);
   if (!error) fs::rename(temporary, line.output, error);
   if (error) {
     throw Error(ExitCode::kVolume, fmt::format("[export] {}: {}", line.output, error.message()));
@@ -74,8 +81,8 @@ int run_export(const CommandLine& line) {
 }
 
 int run_models(const CommandLine&) {
-  fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10}  {}\n", "model", "input", "parameters", "tensors", "MMAC",
-             "from");
+  fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10}  {}\n", "model", "input", "parameters", "tensors",
+             "MMAC", "from");
   for (const graph::ModelInfo& model : graph::models()) {
     const graph::Graph graph =
         graph::infer_shapes(graph::build_model(model.name, model.input, model.classes, 0), 1);

@@ -17,22 +17,18 @@ using coxswain::CommandLine;
 using coxswain::Error;
 using coxswain::ExitCode;
 
-int run_not_yet(const CommandLine&) {
-  throw Error(ExitCode::kUsage, "not in this version");
-}
+int run_not_yet(const CommandLine&) { throw Error(ExitCode::kUsage, "not in this version"); }
 
 int run_worker(const CommandLine& line) {
   coxswain::launch::WorkerOptions options;
-  options.launcher = line.launcher == "env" ? coxswain::launch::Launcher::kEnv
-                                            : coxswain::launch::Launcher::kMpi;
+  options.launcher =
+      line.launcher == "env" ? coxswain::launch::Launcher::kEnv : coxswain::launch::Launcher::kMpi;
   options.command = line.command;
   return coxswain::launch::run_worker(
       coxswain::contract::from_env(coxswain::contract::lookup_environment), options);
 }
 
-int run_rank(const CommandLine& line) {
-  return coxswain::launch::run_rank({line.command});
-}
+int run_rank(const CommandLine& line) { return coxswain::launch::run_rank({line.command}); }
 
 using Run = std::function<int(const CommandLine&)>;
 
@@ -43,8 +39,9 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   const auto add_config = [&] {
     command->allow_extras();
     command->add_option("--config", line.config, "training configuration (YAML)");
-    command->footer("Every key of the configuration is a flag too: --batchSize=128 --optimizer.lr=0.05\n"
-                    "(docs/training-configuration.md).");
+    command->footer(
+        "Every key of the configuration is a flag too: --batchSize=128 --optimizer.lr=0.05\n"
+        "(docs/training-configuration.md).");
   };
   if (name == "train" || name == "eval" || name == "bench") add_config();
   if (name == "train" || name == "eval") {
@@ -56,15 +53,21 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   }
   if (name == "bench") command->add_option("--seconds", line.seconds, "of each measurement");
   if (name == "eval" || name == "export") {
-    command->add_option("--checkpoint", line.checkpoint, "a checkpoint, or the directory that holds them")
+    command
+        ->add_option("--checkpoint", line.checkpoint,
+                     "a checkpoint, or the directory that holds them")
         ->required();
   }
-  if (name == "export") command->add_option("--output", line.output, "FILE.safetensors")->required();
+  if (name == "export")
+    command->add_option("--output", line.output, "FILE.safetensors")->required();
   if (name == "worker") {
-    command->add_option("--launcher", line.launcher, "who starts the ranks: mpi (mpirun) or env (this worker)")
+    command
+        ->add_option("--launcher", line.launcher,
+                     "who starts the ranks: mpi (mpirun) or env (this worker)")
         ->check(CLI::IsMember({"mpi", "env"}));
   }
-  if (name == "rank" || name == "worker") command->add_option("command", line.command, "what a rank runs");
+  if (name == "rank" || name == "worker")
+    command->add_option("command", line.command, "what a rank runs");
   command->callback([command, &line, &chosen, run = std::move(run)] {
     line.config_flags = command->remaining();
     chosen = run;

@@ -39,19 +39,22 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// Under mpirun SIGUSR1 asks to save and leave and SIGTERM says that it is too late; alone, any wish to end is
-// a wish to save first.
+// Under mpirun SIGUSR1 asks to save and leave and SIGTERM says that it is too late; alone, any wish
+// to end is a wish to save first.
 void handle_signals(bool under_mpirun) {
   handle(SIGUSR1, request_stop);
   handle(SIGTERM, under_mpirun ? leave_now : request_stop);
   handle(SIGINT, under_mpirun ? SIG_IGN : request_stop);
 }
 
-// What rank 0 shows and serves. A rank of a job keeps the last line for `coxswain run`, which knows of restarts.
+// What rank 0 shows and serves. A rank of a job keeps the last line for `coxswain run`, which knows
+// of restarts.
 class Reports {
  public:
   Reports(const CommandLine& line, const std::optional<WorkerEnv>& env)
-      : sink_(STDOUT_FILENO, terminal_columns(env)), bar_(sink_, {}), json_(sink_, json_options(env)) {
+      : sink_(STDOUT_FILENO, terminal_columns(env)),
+        bar_(sink_, {}),
+        json_(sink_, json_options(env)) {
     std::vector<std::reference_wrapper<train::Observer>> all;
     const bool job_wants_json = env.has_value() && env->log_format == "json";
     if (line.log_format == "json" || job_wants_json) {
@@ -64,7 +67,8 @@ class Reports {
       if (!env->run_dir.empty()) options.port = 0;
       endpoint_ = std::make_unique<report::ProgressEndpoint>(options);
       if (!env->run_dir.empty()) {
-        std::ofstream(contract::endpoint_file(contract::worker_directory(*env))) << endpoint_->port();
+        std::ofstream(contract::endpoint_file(contract::worker_directory(*env)))
+            << endpoint_->port();
       }
       all.push_back(*endpoint_);
     }
@@ -110,12 +114,18 @@ class Silent : public train::Observer {
 
 std::string reason_of(ExitCode code) {
   switch (code) {
-    case ExitCode::kBadInput: return "BadInput";
-    case ExitCode::kPeersMissing: return "PeersMissing";
-    case ExitCode::kPeerLost: return "PeerLost";
-    case ExitCode::kVolume: return "Volume";
-    case ExitCode::kNotFinite: return "NotFinite";
-    default: return "Internal";
+    case ExitCode::kBadInput:
+      return "BadInput";
+    case ExitCode::kPeersMissing:
+      return "PeersMissing";
+    case ExitCode::kPeerLost:
+      return "PeerLost";
+    case ExitCode::kVolume:
+      return "Volume";
+    case ExitCode::kNotFinite:
+      return "NotFinite";
+    default:
+      return "Internal";
   }
 }
 
@@ -154,7 +164,8 @@ class RankProcess {
     return code;
   }
 
-  // MPI can't be closed by one rank alone, so nothing is unwound. Called by whichever thread notices first.
+  // MPI can't be closed by one rank alone, so nothing is unwound. Called by whichever thread
+  // notices first.
   [[noreturn]] void leave(const Error& error) {
     if (leaving_.test_and_set()) pause();
     fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank_.load(), error.what());

@@ -6,7 +6,8 @@
 
 namespace coxswain::test {
 
-// Flags of every test program: `--seed N` replays a random test, `--rewrite` writes golden files anew.
+// Flags of every test program: `--seed N` replays a random test, `--rewrite` writes golden files
+// anew.
 struct TestFlags {
   std::uint64_t seed = 0;
   bool seed_given = false;
@@ -28,7 +29,8 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// Compares with tests/golden/<name>; with --rewrite the file is written instead. Records a test failure on a difference.
+// Compares with tests/golden/<name>; with --rewrite the file is written instead. Records a test
+// failure on a difference.
 void expect_golden(const std::string& name, const std::string& actual);
 
 }  // namespace coxswain::test

@@ -43,7 +43,8 @@ void expect_golden(const std::string& name, const std::string& actual) {
   std::stringstream expected;
   expected << in.rdbuf();
   EXPECT_TRUE(in.good()) << file << " is missing: run with --rewrite";
-  EXPECT_EQ(expected.str(), actual) << "differs from " << file << "; if intended, run with --rewrite";
+  EXPECT_EQ(expected.str(), actual)
+      << "differs from " << file << "; if intended, run with --rewrite";
 }
 
 }  // namespace coxswain::test

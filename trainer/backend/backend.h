@@ -11,15 +11,17 @@
 
 namespace coxswain::backend {
 
-// kNative: each tensor as the device's kernels want it. kCanonical: plain (K, C, R, S) and (out, in).
+// kNative: each tensor as the device's kernels want it. kCanonical: plain (K, C, R, S) and (out,
+// in).
 enum class LayoutKind { kCanonical, kNative };
 
 // Runs programs on one device.
 //
-// layout() fixes where each parameter lies, once, from the training program. prepare() does all the slow
-// work: picks inner layouts, creates primitives, plans the arena. The executable refers to the backend and
-// to `parameters`, which must outlive it. All executables of one backend share one arena: run one at a time.
-// Throws Error when the device lacks memory or an operation, naming the step.
+// layout() fixes where each parameter lies, once, from the training program. prepare() does all the
+// slow work: picks inner layouts, creates primitives, plans the arena. The executable refers to the
+// backend and to `parameters`, which must outlive it. All executables of one backend share one
+// arena: run one at a time. Throws Error when the device lacks memory or an operation, naming the
+// step.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -34,7 +36,8 @@ class Backend {
   virtual void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                               std::span<float> stored) = 0;
 
-  // Runs the optimizer over the whole buffer, where the weights lie (optim::update is its definition).
+  // Runs the optimizer over the whole buffer, where the weights lie (optim::update is its
+  // definition).
   virtual void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
                       tensor::ParameterBuffer& parameters) = 0;
 

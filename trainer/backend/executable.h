@@ -16,24 +16,24 @@ struct Batch {
   std::span<const std::int64_t> sample_ids;  // (N): key the random numbers of dropout
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
-  std::int64_t valid = 0;       // rows that count; the rest is padding (evaluation only)
-  double global_count = 1;      // gradients are divided by it: samples of the whole step on all ranks
+  std::int64_t valid = 0;   // rows that count; the rest is padding (evaluation only)
+  double global_count = 1;  // gradients are divided by it: samples of the whole step on all ranks
 };
 
 // Value. Sums over the valid rows of one forward pass.
 struct LossSums {
   double loss = 0;
-  std::int64_t correct = 0;      // top-1
+  std::int64_t correct = 0;  // top-1
   std::int64_t correct_top5 = 0;
   std::int64_t samples = 0;
 };
 
 // A program made ready on one device. See Backend for owners and lifetimes.
 //
-// A step is: load, run each step of the program in order (forward and backward below do it), then the
-// optimizer changes the weights and every executable over the same buffer is told by parameters_changed();
-// private copies of weights (bf16, other layouts) are rewritten at the next forward. After load nothing
-// allocates.
+// A step is: load, run each step of the program in order (forward and backward below do it), then
+// the optimizer changes the weights and every executable over the same buffer is told by
+// parameters_changed(); private copies of weights (bf16, other layouts) are rewritten at the next
+// forward. After load nothing allocates.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -54,8 +54,8 @@ LossSums forward(Executable& executable, const Batch& batch);
 // Called with Program::parameters [0, complete): the gradients that are final so far.
 using OnGradients = std::function<void(int complete)>;
 
-// Runs the backward steps. `on_gradients` is first called before any of them (statistics are complete after
-// forward), then whenever more gradients are final.
+// Runs the backward steps. `on_gradients` is first called before any of them (statistics are
+// complete after forward), then whenever more gradients are final.
 void backward(Executable& executable, const OnGradients& on_gradients);
 
 }  // namespace coxswain::backend

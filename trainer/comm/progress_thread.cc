@@ -218,10 +218,11 @@ bool Progress::judge_late(Clock::time_point now) {
   const std::chrono::nanoseconds late = now - running_.front().started;
   const double seconds = std::chrono::duration<double>(late).count();
   if (late >= options_.step_deadline) {
-    mailbox_.broken(ExitCode::kPeerLost,
-                    fmt::format("[comm] rank {} lives, but has kept the others waiting for {:.0f} s "
-                                "(stepDeadlineSeconds)",
-                                *rank, seconds));
+    mailbox_.broken(
+        ExitCode::kPeerLost,
+        fmt::format("[comm] rank {} lives, but has kept the others waiting for {:.0f} s "
+                    "(stepDeadlineSeconds)",
+                    *rank, seconds));
     return false;
   }
   const auto limit =

@@ -2,17 +2,18 @@
 
 namespace coxswain {
 
-// How `coxswain-trainer` ends. The operator reads these numbers (API.md section 5); they never change.
+// How `coxswain-trainer` ends. The operator reads these numbers (API.md section 5); they never
+// change.
 enum class ExitCode {
   kDone = 0,
   kUsage = 2,          // bad flags
   kBadInput = 65,      // bad data, configuration or checkpoint
   kPeersMissing = 69,  // peers did not come in time
   kInternal = 70,
-  kPeerLost = 71,      // a peer died or fell silent
-  kVolume = 74,        // volume full, unwritable or gone
-  kSaved = 75,         // saved and left on SIGTERM
-  kNotFinite = 76,     // loss not finite beyond the guard
+  kPeerLost = 71,   // a peer died or fell silent
+  kVolume = 74,     // volume full, unwritable or gone
+  kSaved = 75,      // saved and left on SIGTERM
+  kNotFinite = 76,  // loss not finite beyond the guard
 };
 
 }  // namespace coxswain

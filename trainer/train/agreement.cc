@@ -40,27 +40,30 @@ std::string broadcast_text(comm::Communicator& communicator, const std::string& 
 }
 
 tensor::ParameterLayout agreed_layout(comm::Communicator& communicator, backend::Backend& backend,
-                                      const graph::Program& training, std::vector<std::string>& notes) {
+                                      const graph::Program& training,
+                                      std::vector<std::string>& notes) {
   tensor::ParameterLayout native = backend.layout(training, backend::LayoutKind::kNative);
   const auto ranks = ranks_that_differ(communicator, tensor::hash_of(native));
   if (ranks.empty()) return native;
-  notes.push_back(fmt::format("rank {} lays tensors out differently from rank 0: all use the canonical layout, "
-                              "which adds reorders to every step",
-                              fmt::join(ranks, ", ")));
+  notes.push_back(
+      fmt::format("rank {} lays tensors out differently from rank 0: all use the canonical layout, "
+                  "which adds reorders to every step",
+                  fmt::join(ranks, ", ")));
   return backend.layout(training, backend::LayoutKind::kCanonical);
 }
 
-void compare_fingerprints(comm::Communicator& communicator, const std::string& fingerprint, bool required,
-                          std::vector<std::string>& notes) {
+void compare_fingerprints(comm::Communicator& communicator, const std::string& fingerprint,
+                          bool required, std::vector<std::string>& notes) {
   const auto ranks = ranks_that_differ(communicator, hash_of_text(fingerprint));
   if (ranks.empty()) return;
   const std::string what =
-      fmt::format("rank {} computes with other numbers than rank 0 (\"{}\" here)", fmt::join(ranks, ", "),
-                  fingerprint);
+      fmt::format("rank {} computes with other numbers than rank 0 (\"{}\" here)",
+                  fmt::join(ranks, ", "), fingerprint);
   if (required) {
-    throw Error(ExitCode::kBadInput, fmt::format("[train] {}: reproducible: anyWorldSize needs equal machines "
-                                                 "and threads",
-                                                 what));
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[train] {}: reproducible: anyWorldSize needs equal machines "
+                            "and threads",
+                            what));
   }
   notes.push_back(what + ": the run can't be repeated bit for bit on other machines");
 }
@@ -69,8 +72,8 @@ void require_equal_weights(comm::Communicator& communicator, backend::Backend& b
                            tensor::ParameterBuffer& parameters) {
   const auto ranks = ranks_that_differ(communicator, hash_of_weights(backend, parameters));
   if (ranks.empty()) return;
-  throw Error(ExitCode::kInternal,
-              fmt::format("[train] the weights of rank {} are not rank 0's", fmt::join(ranks, ", ")));
+  throw Error(ExitCode::kInternal, fmt::format("[train] the weights of rank {} are not rank 0's",
+                                               fmt::join(ranks, ", ")));
 }
 
 }  // namespace coxswain::train

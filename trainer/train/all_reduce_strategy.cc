@@ -33,8 +33,8 @@ void AllReduceStrategy::begin(const StepPlan& plan) {
   parts_.clear();
 }
 
-// True when the sum of this rank ends in the gradient buffer itself, so that buckets can leave while the last
-// micro-batch still runs: a single part of a single shard.
+// True when the sum of this rank ends in the gradient buffer itself, so that buckets can leave
+// while the last micro-batch still runs: a single part of a single shard.
 bool AllReduceStrategy::streams() const {
   const MicroBatch& last = plan_.micro_batches.back();
   return last.part == 0 && last.shard == 0;
@@ -59,7 +59,8 @@ void AllReduceStrategy::start_buckets(std::int64_t complete_floats) {
 
 void AllReduceStrategy::start(const Bucket& bucket) {
   const auto slice = [&](std::span<float> all) {
-    return all.subspan(static_cast<std::size_t>(bucket.offset), static_cast<std::size_t>(bucket.length));
+    return all.subspan(static_cast<std::size_t>(bucket.offset),
+                       static_cast<std::size_t>(bucket.length));
   };
   if (shard_sum_used_) add(slice(parameters_.gradients()), slice(shard_sum_.span()));
   comm::Reduction reduction;
@@ -91,7 +92,8 @@ void AllReduceStrategy::finish_micro_batch() {
   ++micro_;
 }
 
-// The sum of the first part belongs into the gradient buffer, which is free once the last micro-batch is over.
+// The sum of the first part belongs into the gradient buffer, which is free once the last
+// micro-batch is over.
 void AllReduceStrategy::finish_shard(bool part_ends) {
   const auto gradients = parameters_.gradients();
   if (shard_sum_used_) add(gradients, shard_sum_.span());

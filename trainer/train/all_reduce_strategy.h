@@ -11,13 +11,14 @@
 
 namespace coxswain::train {
 
-// Resource. Sums gradients over all ranks with a Communicator, bucket by bucket while backward runs, and updates
-// on every rank alike. With several parts or micro-batches a rank adds its own first (DESIGN 4.2) and the
-// buckets follow the last of them.
+// Resource. Sums gradients over all ranks with a Communicator, bucket by bucket while backward
+// runs, and updates on every rank alike. With several parts or micro-batches a rank adds its own
+// first (DESIGN 4.2) and the buckets follow the last of them.
 class AllReduceStrategy : public Strategy {
  public:
   AllReduceStrategy(comm::Communicator& communicator, backend::Backend& backend,
-                    tensor::ParameterBuffer& parameters, const StepCut& cut, std::int64_t bucket_bytes);
+                    tensor::ParameterBuffer& parameters, const StepCut& cut,
+                    std::int64_t bucket_bytes);
 
   void begin(const StepPlan& plan) override;
   void gradients_ready(int complete) override;
@@ -49,8 +50,8 @@ class AllReduceStrategy : public Strategy {
   double seconds_exposed_ = 0;
 };
 
-// Measures what an all-reduce costs on this communicator and picks the size for a model of `model_bytes`; every
-// rank gets rank 0's answer. Takes a few milliseconds.
+// Measures what an all-reduce costs on this communicator and picks the size for a model of
+// `model_bytes`; every rank gets rank 0's answer. Takes a few milliseconds.
 std::int64_t measure_bucket_bytes(comm::Communicator& communicator, std::int64_t model_bytes);
 
 }  // namespace coxswain::train

@@ -7,7 +7,8 @@ std::optional<data::BatchRequest> BatchSource::operator()() {
     while (next_micro_ < plan_.micro_batches.size()) {
       const MicroBatch& micro = plan_.micro_batches[next_micro_++];
       if (micro.sample_ids.empty()) continue;
-      return data::BatchRequest{{micro.sample_ids.begin(), micro.sample_ids.end()}, order_epoch_, 0};
+      return data::BatchRequest{
+          {micro.sample_ids.begin(), micro.sample_ids.end()}, order_epoch_, 0};
     }
     if (!next_step()) return std::nullopt;
   }

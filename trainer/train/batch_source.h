@@ -14,7 +14,8 @@ struct Position {
   std::int64_t step_in_epoch = 0;
 };
 
-// Every non-empty micro-batch of one rank from a position on, in the order in which the loop asks for them.
+// Every non-empty micro-batch of one rank from a position on, in the order in which the loop asks
+// for them.
 class BatchSource {
  public:
   BatchSource(const data::SamplerOptions& sampler, const StepCut& cut, int rank, Position from,

@@ -8,7 +8,9 @@ namespace coxswain::train {
 std::vector<Bucket> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes) {
   std::vector<Bucket> buckets;
   const int num_segments = static_cast<int>(layout.segments.size());
-  const auto floats = [](const Bucket& b) { return b.length * static_cast<std::int64_t>(sizeof(float)); };
+  const auto floats = [](const Bucket& b) {
+    return b.length * static_cast<std::int64_t>(sizeof(float));
+  };
   Bucket open;
   for (int i = 0; i < num_segments; ++i) {
     const bool last = i + 1 == num_segments;
@@ -28,7 +30,8 @@ std::vector<Bucket> make_buckets(const tensor::ParameterLayout& layout, std::int
 std::int64_t best_bucket_bytes(std::int64_t model_bytes, double seconds_per_message,
                                double seconds_per_byte) {
   constexpr std::int64_t kSmallest = 64 << 10;
-  const double best = std::sqrt(seconds_per_message * static_cast<double>(model_bytes) / seconds_per_byte);
+  const double best =
+      std::sqrt(seconds_per_message * static_cast<double>(model_bytes) / seconds_per_byte);
   return std::clamp(static_cast<std::int64_t>(best), kSmallest, std::max(kSmallest, model_bytes));
 }
 

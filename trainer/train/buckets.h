@@ -16,12 +16,15 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
-// Cuts the buffer, in order, into buckets of at least `bytes` (the last one takes what is left, the control
-// segment included). Segments are never split: a bucket can start as soon as its last gradient is final.
+// Cuts the buffer, in order, into buckets of at least `bytes` (the last one takes what is left, the
+// control segment included). Segments are never split: a bucket can start as soon as its last
+// gradient is final.
 std::vector<Bucket> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes);
 
-// The size that balances one more message against waiting for more gradients: sqrt(cost * M * B), where
-// `seconds_per_message` is the fixed cost of an all-reduce, M the model's bytes and B = 1/seconds_per_byte.
-std::int64_t best_bucket_bytes(std::int64_t model_bytes, double seconds_per_message, double seconds_per_byte);
+// The size that balances one more message against waiting for more gradients: sqrt(cost * M * B),
+// where `seconds_per_message` is the fixed cost of an all-reduce, M the model's bytes and B =
+// 1/seconds_per_byte.
+std::int64_t best_bucket_bytes(std::int64_t model_bytes, double seconds_per_message,
+                               double seconds_per_byte);
 
 }  // namespace coxswain::train

@@ -9,8 +9,9 @@
 
 namespace coxswain::train {
 
-// Value. What every step sums over all ranks beside the gradients, in the control segment of the same buffer.
-// Every rank acts on the same sums after the same step: there is no other collective for stop or metrics.
+// Value. What every step sums over all ranks beside the gradients, in the control segment of the
+// same buffer. Every rank acts on the same sums after the same step: there is no other collective
+// for stop or metrics.
 struct ControlSums {
   double stop_requests = 0;
   double samples = 0;

@@ -13,7 +13,8 @@ namespace {
 
 using backend::LossSums;
 
-// Counts travel as two floats, each exact: value = high * 4096 + low. A float alone loses counts above 2^24.
+// Counts travel as two floats, each exact: value = high * 4096 + low. A float alone loses counts
+// above 2^24.
 constexpr std::int64_t kLow = 4096;
 constexpr std::size_t kSumFloats = 16;
 using SumFloats = std::array<float, kSumFloats>;
@@ -74,18 +75,21 @@ LossSums score_rows(backend::Executable& executable, const data::Dataset& datase
 
 }  // namespace
 
-Scores evaluate(Executables& executables, const data::Dataset& dataset, const EvaluationOptions& options,
-                comm::Communicator& communicator, const StepCut& cut) {
+Scores evaluate(Executables& executables, const data::Dataset& dataset,
+                const EvaluationOptions& options, comm::Communicator& communicator,
+                const StepCut& cut) {
   backend::Executable& executable = executables.get(graph::Mode::kEvaluation, options.batch);
   PartSums parts(kSumFloats);
   const auto add_cut = [&](int index, int count) {
-    parts.add_shard(encode(score_rows(executable, dataset, options, data::cut(dataset.size(), index, count))));
+    parts.add_shard(
+        encode(score_rows(executable, dataset, options, data::cut(dataset.size(), index, count))));
   };
   if (cut.virtual_shards == 0) {
     add_cut(communicator.rank(), communicator.size());
     parts.finish_part();
   } else {
-    for (const auto& range : comm::parts_of(cut.virtual_shards, cut.world_size, communicator.rank())) {
+    for (const auto& range :
+         comm::parts_of(cut.virtual_shards, cut.world_size, communicator.rank())) {
       for (int shard = range.first; shard < range.last; ++shard) add_cut(shard, cut.virtual_shards);
       parts.finish_part();
     }

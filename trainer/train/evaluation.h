@@ -19,13 +19,15 @@ struct Scores {
 };
 
 struct EvaluationOptions {
-  std::int64_t batch = 256;            // rows a forward pass; the last one is padded and the padding not scored
-  data::Preprocessing preprocessing;   // normalisation alone is applied
+  std::int64_t batch =
+      256;  // rows a forward pass; the last one is padded and the padding not scored
+  data::Preprocessing preprocessing;  // normalisation alone is applied
 };
 
-// Each rank (or virtual shard) scores one contiguous cut; the sums travel by the reduction of `cut`, so that with
-// virtual shards the result's bits do not depend on the world size.
-Scores evaluate(Executables& executables, const data::Dataset& dataset, const EvaluationOptions& options,
-                comm::Communicator& communicator, const StepCut& cut);
+// Each rank (or virtual shard) scores one contiguous cut; the sums travel by the reduction of
+// `cut`, so that with virtual shards the result's bits do not depend on the world size.
+Scores evaluate(Executables& executables, const data::Dataset& dataset,
+                const EvaluationOptions& options, comm::Communicator& communicator,
+                const StepCut& cut);
 
 }  // namespace coxswain::train

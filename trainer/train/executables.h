@@ -9,7 +9,8 @@
 
 namespace coxswain::train {
 
-// Resource. One model made ready for each batch size that this rank meets, all over one parameter buffer.
+// Resource. One model made ready for each batch size that this rank meets, all over one parameter
+// buffer.
 class Executables {
  public:
   Executables(const graph::Graph& graph, graph::Precision precision, backend::Backend& backend,

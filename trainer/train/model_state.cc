@@ -21,7 +21,8 @@ using tensor::SegmentKind;
 bool is_stored(const Segment& segment) { return segment.kind != SegmentKind::kControl; }
 
 std::span<const float> slice(std::span<const float> all, const Segment& segment) {
-  return all.subspan(static_cast<std::size_t>(segment.offset), static_cast<std::size_t>(segment.stored));
+  return all.subspan(static_cast<std::size_t>(segment.offset),
+                     static_cast<std::size_t>(segment.stored));
 }
 
 NamedTensor to_tensor(backend::Backend& backend, const Segment& segment, std::span<const float> all,
@@ -62,8 +63,9 @@ class TensorTable {
 
   void expect_empty() const {
     if (by_name_.empty()) return;
-    throw Error(ExitCode::kBadInput, fmt::format("[checkpoint] tensor \"{}\" is not part of this model",
-                                                 by_name_.begin()->first));
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[checkpoint] tensor \"{}\" is not part of this model",
+                            by_name_.begin()->first));
   }
 
  private:
@@ -83,14 +85,16 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
                 tensor::ParameterBuffer& parameters) {
   for (const graph::Parameter& parameter : training.parameters) {
     const Segment& segment =
-        parameters.layout().segments[static_cast<std::size_t>(*parameters.layout().find(parameter.name))];
+        parameters.layout()
+            .segments[static_cast<std::size_t>(*parameters.layout().find(parameter.name))];
     std::vector<float> canonical(static_cast<std::size_t>(segment.elements()));
     graph::initialise(parameter, seed, canonical);
     backend.from_canonical(segment, canonical, parameters.weights(segment));
   }
 }
 
-std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state, backend::Backend& backend,
+std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
+                                               backend::Backend& backend,
                                                tensor::ParameterBuffer& parameters,
                                                std::vector<std::string> slot_names) {
   struct Copy {
@@ -131,11 +135,12 @@ void restore(const checkpoint::Contents& contents, backend::Backend& backend,
   std::vector<Destination> destinations;
   for (const Segment& segment : parameters.layout().segments) {
     if (!is_stored(segment)) continue;
-    destinations.push_back({&model.take(segment.name, segment), &segment, parameters.weights(segment)});
+    destinations.push_back(
+        {&model.take(segment.name, segment), &segment, parameters.weights(segment)});
     if (!tensor::is_trainable(segment.kind)) continue;
     for (std::size_t i = 0; i < slot_names.size(); ++i) {
-      destinations.push_back({&optimizer.take(slot_names[i] + "." + segment.name, segment), &segment,
-                              parameters.slot(static_cast<int>(i), segment)});
+      destinations.push_back({&optimizer.take(slot_names[i] + "." + segment.name, segment),
+                              &segment, parameters.slot(static_cast<int>(i), segment)});
     }
   }
   model.expect_empty();

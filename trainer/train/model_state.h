@@ -12,22 +12,23 @@
 
 namespace coxswain::train {
 
-// Names of the optimizer's slots as they stand in a checkpoint, PyTorch's words: "momentum_buffer"; "exp_avg",
-// "exp_avg_sq".
+// Names of the optimizer's slots as they stand in a checkpoint, PyTorch's words: "momentum_buffer";
+// "exp_avg", "exp_avg_sq".
 std::vector<std::string> slot_names(const optim::UpdateRule& rule, bool has_momentum);
 
 // First values of every tensor, equal on all ranks without a message.
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
                 tensor::ParameterBuffer& parameters);
 
-// Copies the training buffers (a memcpy) and returns what turns the copy into a checkpoint, to be called on
-// another thread. `backend` must outlive it.
-std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state, backend::Backend& backend,
+// Copies the training buffers (a memcpy) and returns what turns the copy into a checkpoint, to be
+// called on another thread. `backend` must outlive it.
+std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
+                                               backend::Backend& backend,
                                                tensor::ParameterBuffer& parameters,
                                                std::vector<std::string> slot_names);
 
-// Writes a checkpoint's tensors into the buffers. Throws Error (65) naming the tensor that is missing, too many
-// or of another shape; the buffers are untouched then.
+// Writes a checkpoint's tensors into the buffers. Throws Error (65) naming the tensor that is
+// missing, too many or of another shape; the buffers are untouched then.
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
              tensor::ParameterBuffer& parameters, const std::vector<std::string>& slot_names);
 

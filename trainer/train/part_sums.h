@@ -11,8 +11,9 @@ namespace coxswain::train {
 // into[i] += from[i]. Elementwise: any cut gives the same bits.
 void add(std::span<float> into, std::span<const float> from);
 
-// Resource. The parts that one rank brings to a reduction: the shards of a part are added by halving, as the
-// reduction's tree says, with at most log2 V buffers at a time. Buffers are kept for the next step.
+// Resource. The parts that one rank brings to a reduction: the shards of a part are added by
+// halving, as the reduction's tree says, with at most log2 V buffers at a time. Buffers are kept
+// for the next step.
 class PartSums {
  public:
   explicit PartSums(std::int64_t floats) : floats_(floats) {}

@@ -18,10 +18,12 @@ std::string value_of(const Keys& keys, const std::string& key) {
 void refuse_changed_identity(const Keys& saved, const Keys& now) {
   for (const auto& [key, value] : now) {
     if (value_of(saved, key) == value) continue;
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[checkpoint] {} was {} when it was saved and is {} now: restore it, use another "
-                            "checkpoint directory, or set checkpoint.resume: false",
-                            key, value_of(saved, key), value));
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format(
+            "[checkpoint] {} was {} when it was saved and is {} now: restore it, use another "
+            "checkpoint directory, or set checkpoint.resume: false",
+            key, value_of(saved, key), value));
   }
 }
 
@@ -38,7 +40,8 @@ bool note_changed_trajectory(const Keys& saved, const Keys& now, std::vector<std
 
 }  // namespace
 
-ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options, const ThisStart& now) {
+ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options,
+                       const ThisStart& now) {
   refuse_changed_identity(saved.identity, options.identity);
   ResumePlan plan{saved, {}};
   const bool changed = note_changed_trajectory(saved.trajectory, options.trajectory, plan.notes);
@@ -62,8 +65,8 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
     plan.state.epoch_samples = 0;
     plan.notes.push_back("the split depends on the number of ranks: continues at the next epoch");
   }
-  const bool same_numbers = saved.fingerprint == now.fingerprint && !changed &&
-                            (!resized || options.virtual_shards > 0);
+  const bool same_numbers =
+      saved.fingerprint == now.fingerprint && !changed && (!resized || options.virtual_shards > 0);
   plan.notes.push_back(fmt::format("resumed after step {}: continues {}", saved.step,
                                    same_numbers ? "bit for bit" : "not bit for bit"));
   return plan;

@@ -22,9 +22,11 @@ struct ResumePlan {
   std::vector<std::string> notes;  // "resumed step 400; continues bit for bit"
 };
 
-// Decides how `saved` goes on under `options`. Pure. Throws Error (65) naming both values of an identity key that
-// changed; trajectory keys give a note each. On another world size the global batch of the first start stays,
-// unless keep_global_batch is false; samplers that depend on the world size go on at the next epoch.
-ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options, const ThisStart& now);
+// Decides how `saved` goes on under `options`. Pure. Throws Error (65) naming both values of an
+// identity key that changed; trajectory keys give a note each. On another world size the global
+// batch of the first start stays, unless keep_global_batch is false; samplers that depend on the
+// world size go on at the next epoch.
+ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options,
+                       const ThisStart& now);
 
 }  // namespace coxswain::train

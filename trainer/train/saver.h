@@ -20,7 +20,9 @@ class Saver {
   void start(std::function<checkpoint::Contents()> contents);  // at once, without waiting
   void poll();                                                 // tells of saves that ended
   void save_now(std::function<checkpoint::Contents()> contents);
-  const std::string& newest() const { return newest_; }        // path of the newest one written; "" if none
+  const std::string& newest() const {
+    return newest_;
+  }  // path of the newest one written; "" if none
 
  private:
   void tell(const checkpoint::SaveResult& result);

@@ -9,22 +9,25 @@
 
 namespace coxswain::train {
 
-// View. Rows that go through the model together; empty when a short last step has none for this place.
+// View. Rows that go through the model together; empty when a short last step has none for this
+// place.
 struct MicroBatch {
   std::span<const std::int64_t> sample_ids;
-  int part = 0;       // which of this rank's parts of the reduction its gradients belong to
-  int shard = 0;      // index within the part: shards are added by halving, micro-batches of one shard in order
+  int part = 0;  // which of this rank's parts of the reduction its gradients belong to
+  int shard =
+      0;  // index within the part: shards are added by halving, micro-batches of one shard in order
 };
 
 // View. What one rank does in one step. Pure: the same on every rank for the same arguments.
 struct StepPlan {
   std::vector<MicroBatch> micro_batches;
-  std::int64_t global_count = 0;     // rows on all ranks
-  std::int64_t statistic_parts = 0;  // non-empty micro-batches on all ranks: BatchNorm batches that are summed
+  std::int64_t global_count = 0;  // rows on all ranks
+  std::int64_t statistic_parts =
+      0;  // non-empty micro-batches on all ranks: BatchNorm batches that are summed
 };
 
-// Value. How a step's rows are cut: over ranks (sameWorldSize) or over virtual shards (anyWorldSize), then into
-// `accumulate` micro-batches.
+// Value. How a step's rows are cut: over ranks (sameWorldSize) or over virtual shards
+// (anyWorldSize), then into `accumulate` micro-batches.
 struct StepCut {
   int world_size = 1;
   int virtual_shards = 0;  // 0: sameWorldSize

@@ -10,15 +10,16 @@ namespace coxswain::train {
 
 // Turns the gradients of one step into new weights, the same on every rank.
 //
-// A step is: begin, then for each micro-batch its backward pass (gradients_ready as ranges of the gradient
-// buffer become final, finish_micro_batch at its end), then reduce, then update unless the step is skipped.
+// A step is: begin, then for each micro-batch its backward pass (gradients_ready as ranges of the
+// gradient buffer become final, finish_micro_batch at its end), then reduce, then update unless the
+// step is skipped.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   virtual void begin(const StepPlan& plan) = 0;
 
-  // Program::parameters [0, complete) of the running micro-batch are final in the gradient buffer; its control
-  // segment is written before the first call.
+  // Program::parameters [0, complete) of the running micro-batch are final in the gradient buffer;
+  // its control segment is written before the first call.
   virtual void gradients_ready(int complete) = 0;
   virtual void finish_micro_batch() = 0;
 

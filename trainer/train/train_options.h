@@ -23,9 +23,9 @@ struct FailPoint {
 };
 
 struct CheckpointOptions {
-  std::filesystem::path directory;   // empty: no checkpoints
-  std::int64_t every_steps = 0;      // 0: by time alone
-  double every_seconds = 60;         // 0: by steps alone
+  std::filesystem::path directory;  // empty: no checkpoints
+  std::int64_t every_steps = 0;     // 0: by time alone
+  double every_seconds = 60;        // 0: by steps alone
   int keep = 3;
   int max_failures = 3;
   bool resume = true;
@@ -37,13 +37,13 @@ struct TrainOptions {
   graph::Precision precision = graph::Precision::kFloat32;
   float label_smoothing = 0;
   std::uint64_t seed = 42;
-  int threads = 1;                   // of the backend, to be told
+  int threads = 1;  // of the backend, to be told
 
   std::int64_t batch_size = 64;
-  bool global_batch_size = false;    // batch_size is of all ranks together, else of each
-  int accumulate = 1;                // micro-batches a step on each rank; multiplies a per-worker batch
-  int virtual_shards = 0;            // anyWorldSize: V; 0: sameWorldSize
-  bool divide_by_count = true;       // gradientReduction: mean; false: mxnet-sum
+  bool global_batch_size = false;  // batch_size is of all ranks together, else of each
+  int accumulate = 1;           // micro-batches a step on each rank; multiplies a per-worker batch
+  int virtual_shards = 0;       // anyWorldSize: V; 0: sameWorldSize
+  bool divide_by_count = true;  // gradientReduction: mean; false: mxnet-sum
   data::Split split = data::Split::kShuffle;
   data::LastBatch last_batch = data::LastBatch::kKeep;
   data::Preprocessing preprocessing;
@@ -51,19 +51,19 @@ struct TrainOptions {
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> steps;
   optim::UpdateRule rule;
-  optim::Schedule schedule;          // lr before scaling
+  optim::Schedule schedule;  // lr before scaling
   enum class LrScaling { kNone, kLinear, kSqrt } lr_scaling = LrScaling::kNone;
 
   std::int64_t evaluate_every_epochs = 1;
   std::int64_t evaluation_batch = 256;
-  std::int64_t max_skipped = 10;     // non-finite steps in a row
+  std::int64_t max_skipped = 10;  // non-finite steps in a row
   std::int64_t report_every_steps = 20;
-  std::int64_t bucket_bytes = 0;     // 0: from the measured cost of a message and of a byte
+  std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
 
   CheckpointOptions checkpoint;
-  bool keep_global_batch = true;     // on a resume with another world size
+  bool keep_global_batch = true;  // on a resume with another world size
   std::int64_t attempt = 0;
-  std::map<std::string, std::string> identity;    // configuration keys by what a change of them means
+  std::map<std::string, std::string> identity;  // configuration keys by what a change of them means
   std::map<std::string, std::string> trajectory;
   std::optional<FailPoint> fail_point;
 };

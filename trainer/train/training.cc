@@ -34,9 +34,12 @@ std::int64_t configured_global_batch(const TrainOptions& options, int world_size
 double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
   const double factor = static_cast<double>(global_batch) / static_cast<double>(options.batch_size);
   switch (options.lr_scaling) {
-    case TrainOptions::LrScaling::kNone: return options.schedule.lr;
-    case TrainOptions::LrScaling::kLinear: return options.schedule.lr * factor;
-    case TrainOptions::LrScaling::kSqrt: return options.schedule.lr * std::sqrt(factor);
+    case TrainOptions::LrScaling::kNone:
+      return options.schedule.lr;
+    case TrainOptions::LrScaling::kLinear:
+      return options.schedule.lr * factor;
+    case TrainOptions::LrScaling::kSqrt:
+      return options.schedule.lr * std::sqrt(factor);
   }
   return options.schedule.lr;
 }
@@ -49,7 +52,8 @@ bool all_finite(std::span<const float> values) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * 0.0F;
   }
   float rest = 0;
-  for (std::size_t i = values.size() / kLanes * kLanes; i < values.size(); ++i) rest += values[i] * 0.0F;
+  for (std::size_t i = values.size() / kLanes * kLanes; i < values.size(); ++i)
+    rest += values[i] * 0.0F;
   for (const float sum : sums) rest += sum;
   return std::isfinite(rest);
 }
@@ -75,14 +79,16 @@ Training::Training(const TrainOptions& options, Collaborators& with)
       world_size_(with.communicator->size()),
       cut_{world_size_, options.virtual_shards, options.accumulate},
       slot_names_(slot_names(options.rule, has_momentum(options))),
-      graph_(graph::build_model(options.model, with.training.sample_shape(), with.training.classes(),
-                                options.label_smoothing)),
-      program_(graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)),
+      graph_(graph::build_model(options.model, with.training.sample_shape(),
+                                with.training.classes(), options.label_smoothing)),
+      program_(
+          graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)),
       parameters_(agreed_layout(*with.communicator, with.backend, program_, notes_),
                   static_cast<int>(slot_names_.size())),
       executables_(graph_, options.precision, with.backend, parameters_) {}
 
-// After an error sums may be under way: the communicator's thread writes into buffers that go with this object.
+// After an error sums may be under way: the communicator's thread writes into buffers that go with
+// this object.
 Training::~Training() { with_.communicator.reset(); }
 
 void Training::start() {
@@ -92,7 +98,8 @@ void Training::start() {
   state_.fingerprint = with_.backend.fingerprint();
   state_.identity = options_.identity;
   state_.trajectory = options_.trajectory;
-  compare_fingerprints(*with_.communicator, state_.fingerprint, options_.virtual_shards > 0, notes_);
+  compare_fingerprints(*with_.communicator, state_.fingerprint, options_.virtual_shards > 0,
+                       notes_);
   if (!resume()) initialise(program_, options_.seed, with_.backend, parameters_);
   require_equal_weights(*with_.communicator, with_.backend, parameters_);
   if (leads() && !options_.checkpoint.directory.empty()) {
@@ -110,14 +117,14 @@ void Training::start() {
   speed_.start();
 }
 
-// Rank 0 reads and verifies; the others, which may not have the volume, get what it read. A later attempt of a run
-// that began without resuming goes on from that run's own checkpoints.
+// Rank 0 reads and verifies; the others, which may not have the volume, get what it read. A later
+// attempt of a run that began without resuming goes on from that run's own checkpoints.
 bool Training::resume() {
   const CheckpointOptions& from = options_.checkpoint;
   std::optional<checkpoint::Loaded> loaded;
   if (leads() && (from.resume || options_.attempt > 0) && !from.directory.empty()) {
-    loaded = checkpoint::load_latest(from.directory,
-                                     from.resume ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
+    loaded = checkpoint::load_latest(
+        from.directory, from.resume ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
   }
   const std::string text = broadcast_text(
       *with_.communicator, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
@@ -140,10 +147,12 @@ void Training::count_steps() {
   schedule_.lr = static_cast<float>(scaled_lr(options_, state_.global_batch));
   steps_per_epoch_ = data::EpochOrder(sampler(), 0).steps();
   if (steps_per_epoch_ == 0) {
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[data] {} training samples are too few for a global batch of {} on {} ranks: lower "
-                            "batchSize, or lastBatch: keep",
-                            with_.training.size(), state_.global_batch, world_size_));
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format(
+            "[data] {} training samples are too few for a global batch of {} on {} ranks: lower "
+            "batchSize, or lastBatch: keep",
+            with_.training.size(), state_.global_batch, world_size_));
   }
   total_steps_ = options_.steps.value_or(INT64_MAX);
   if (options_.epochs.has_value()) {
@@ -153,8 +162,8 @@ void Training::count_steps() {
   already_complete_ = state_.finished && done();
   state_.finished = false;
   if (already_complete_) {
-    notes_.push_back(fmt::format("already complete at epoch {}; raise epochs, or checkpoint.resume: false",
-                                 state_.epoch));
+    notes_.push_back(fmt::format(
+        "already complete at epoch {}; raise epochs, or checkpoint.resume: false", state_.epoch));
   }
 }
 
@@ -203,7 +212,8 @@ bool Training::done() const {
 void Training::run_epoch() {
   const auto start = std::chrono::steady_clock::now();
   const double waited_before = loader_->seconds_waited();
-  const std::int64_t samples_before = state_.samples_in_epoch;  // a resumed epoch: of earlier starts
+  const std::int64_t samples_before =
+      state_.samples_in_epoch;  // a resumed epoch: of earlier starts
   const data::EpochOrder order(sampler(), state_.epoch);
   std::int64_t step = (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
   for (; step < order.steps() && !done(); ++step) run_step(order, step);
@@ -255,8 +265,8 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
         executables_.get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
     fail_here(Phase::kForward);
     write_control(control,
-                  backend::forward(executable, {rows.images, rows.labels, rows.sample_ids, options_.seed,
-                                                rows.epoch, rows.valid, divisor}),
+                  backend::forward(executable, {rows.images, rows.labels, rows.sample_ids,
+                                                options_.seed, rows.epoch, rows.valid, divisor}),
                   stop);
     fail_here(Phase::kBackward);
     backend::backward(executable, [&](int complete) { strategy_->gradients_ready(complete); });
@@ -264,26 +274,30 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
   strategy_->finish_micro_batch();
 }
 
-// A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the same sums.
+// A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the
+// same sums.
 bool Training::update(const StepPlan& plan, const ControlSums& sums) {
   if (sums.not_finite > 0 || !all_finite(parameters_.gradients())) {
     state_.skipped_in_a_row += 1;
     if (state_.skipped_in_a_row > options_.max_skipped) {
-      throw Error(ExitCode::kNotFinite,
-                  fmt::format("[train] loss or gradients were not finite in {} steps in a row up to step {}: "
-                              "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
-                              state_.skipped_in_a_row, state_.step + 1));
+      throw Error(
+          ExitCode::kNotFinite,
+          fmt::format(
+              "[train] loss or gradients were not finite in {} steps in a row up to step {}: "
+              "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
+              state_.skipped_in_a_row, state_.step + 1));
     }
     if (leads()) {
-      with_.observer.warned(fmt::format("step {} skipped: loss or gradients are not finite", state_.step + 1));
+      with_.observer.warned(
+          fmt::format("step {} skipped: loss or gradients are not finite", state_.step + 1));
     }
     return false;
   }
   state_.skipped_in_a_row = 0;
   state_.update_count += 1;
   const optim::LearningRate now = learning_rate();
-  strategy_->update(options_.rule,
-                    {now.lr, now.momentum, state_.update_count, static_cast<float>(plan.statistic_parts)});
+  strategy_->update(options_.rule, {now.lr, now.momentum, state_.update_count,
+                                    static_cast<float>(plan.statistic_parts)});
   executables_.parameters_changed();
   return true;
 }
@@ -389,7 +403,8 @@ optim::LearningRate Training::learning_rate() const {
 void Training::fail_here(Phase phase) const {
   const auto& point = options_.fail_point;
   if (!point.has_value() || options_.attempt != 0) return;
-  if (point->rank == rank_ && point->step == state_.step && point->phase == phase) std::raise(SIGKILL);
+  if (point->rank == rank_ && point->step == state_.step && point->phase == phase)
+    std::raise(SIGKILL);
 }
 
 }  // namespace coxswain::train

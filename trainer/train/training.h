@@ -18,7 +18,8 @@
 
 namespace coxswain::train {
 
-// Resource. One training under way on one rank: its buffers, its place and the work of an epoch. See train().
+// Resource. One training under way on one rank: its buffers, its place and the work of an epoch.
+// See train().
 class Training {
  public:
   Training(const TrainOptions& options, Collaborators& with);
@@ -26,7 +27,8 @@ class Training {
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  // Starts anew or from the newest checkpoint, makes ranks agree, prepares every batch size, reports.
+  // Starts anew or from the newest checkpoint, makes ranks agree, prepares every batch size,
+  // reports.
   void start();
   bool done() const;
   // Trains to the end of the epoch, or to the step at which all ranks stop, and evaluates.
@@ -71,13 +73,13 @@ class Training {
   std::unique_ptr<Saver> saver_;  // rank 0 with a checkpoint directory
 
   checkpoint::State state_;
-  optim::Schedule schedule_;       // lr scaled for the global batch
+  optim::Schedule schedule_;  // lr scaled for the global batch
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t total_steps_ = 0;
   bool stopping_ = false;
   bool already_complete_ = false;
-  std::string resumed_from_;       // path of the checkpoint; rank 0
-  std::optional<Scores> scores_;   // of the newest evaluation
+  std::string resumed_from_;      // path of the checkpoint; rank 0
+  std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
   Speedometer speed_;
 };

@@ -17,16 +17,16 @@ struct Collaborators {
   const data::Dataset& training;
   const data::Dataset* test = nullptr;  // none: no evaluation
   std::unique_ptr<comm::Communicator> communicator;
-  Observer& observer;                    // told on rank 0 alone
-  const std::atomic<bool>& stop;         // set: save and leave at the step that all ranks agree on
+  Observer& observer;             // told on rank 0 alone
+  const std::atomic<bool>& stop;  // set: save and leave at the step that all ranks agree on
 };
 
 enum class Result { kSucceeded, kSaved };
 
-// Trains until the last epoch or step, or until any rank is asked to stop, from the newest checkpoint if there
-// is one. Every rank calls it with the same options. When it returns, all ranks have left the communicator and
-// rank 0 has saved. Throws Error with the exit code that the process should end with; comm::PeerLost when a
-// peer is gone.
+// Trains until the last epoch or step, or until any rank is asked to stop, from the newest
+// checkpoint if there is one. Every rank calls it with the same options. When it returns, all ranks
+// have left the communicator and rank 0 has saved. Throws Error with the exit code that the process
+// should end with; comm::PeerLost when a peer is gone.
 Result train(const TrainOptions& options, Collaborators collaborators);
 
 }  // namespace coxswain::train

@@ -8,7 +8,12 @@ namespace {
 tensor::ParameterLayout layout(const std::vector<std::int64_t>& sizes) {
   std::vector<tensor::Segment> segments;
   for (const std::int64_t size : sizes) {
-    segments.push_back({"s" + std::to_string(segments.size()), tensor::SegmentKind::kWeight, {size}, 0, size, "canonical"});
+    segments.push_back({"s" + std::to_string(segments.size()),
+                        tensor::SegmentKind::kWeight,
+                        {size},
+                        0,
+                        size,
+                        "canonical"});
   }
   return tensor::pack(segments);
 }

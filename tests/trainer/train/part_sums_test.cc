@@ -26,7 +26,8 @@ TEST(PartSums, and_the_owner_together_add_by_halving_for_every_world_size) {
     for (int rank = 0; rank < world_size; ++rank) {
       PartSums sums(3);
       for (const auto& range : comm::parts_of(kShards, world_size, rank)) {
-        for (int shard = range.first; shard < range.last; ++shard) sums.add_shard(shard_values(shard));
+        for (int shard = range.first; shard < range.last; ++shard)
+          sums.add_shard(shard_values(shard));
         sums.finish_part();
       }
       for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -39,7 +40,8 @@ TEST(PartSums, and_the_owner_together_add_by_halving_for_every_world_size) {
       add(parts[static_cast<std::size_t>(step.into)], parts[static_cast<std::size_t>(step.from)]);
     }
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(parts[0][i], sum_by_halving(0, kShards, i)) << world_size << " ranks, element " << i;
+      EXPECT_EQ(parts[0][i], sum_by_halving(0, kShards, i))
+          << world_size << " ranks, element " << i;
     }
   }
 }

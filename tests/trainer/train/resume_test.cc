@@ -38,8 +38,10 @@ TEST(Resume, continues_bit_for_bit_when_nothing_changed) {
 }
 
 TEST(Resume, says_when_the_numbers_will_differ) {
-  EXPECT_THAT(plan_resume(saved(), options(), {2, 128, "b"}).notes, Contains(HasSubstr("not bit for bit")));
-  EXPECT_THAT(plan_resume(saved(), options(), {4, 256, "a"}).notes, Contains(HasSubstr("not bit for bit")));
+  EXPECT_THAT(plan_resume(saved(), options(), {2, 128, "b"}).notes,
+              Contains(HasSubstr("not bit for bit")));
+  EXPECT_THAT(plan_resume(saved(), options(), {4, 256, "a"}).notes,
+              Contains(HasSubstr("not bit for bit")));
   TrainOptions any_world_size = options();
   any_world_size.virtual_shards = 8;
   EXPECT_THAT(plan_resume(saved(), any_world_size, {4, 128, "a"}).notes,

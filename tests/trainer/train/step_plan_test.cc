@@ -11,7 +11,8 @@ data::EpochOrder order(std::int64_t size, std::int64_t batch, int world_size) {
   return {{.dataset_size = size, .global_batch = batch, .world_size = world_size, .seed = 7}, 0};
 }
 
-std::vector<std::int64_t> all_ids(const StepCut& cut, const data::EpochOrder& epoch, std::int64_t step) {
+std::vector<std::int64_t> all_ids(const StepCut& cut, const data::EpochOrder& epoch,
+                                  std::int64_t step) {
   std::vector<std::int64_t> ids;
   for (int rank = 0; rank < cut.world_size; ++rank) {
     for (const MicroBatch& micro : plan_step(cut, epoch, step, rank).micro_batches) {
@@ -22,7 +23,8 @@ std::vector<std::int64_t> all_ids(const StepCut& cut, const data::EpochOrder& ep
 }
 
 TEST(StepPlan, gives_every_row_of_a_step_to_exactly_one_rank_whatever_the_cut) {
-  const std::vector<StepCut> cuts = {{1, 0, 1}, {2, 0, 1}, {3, 0, 2}, {1, 8, 1}, {3, 8, 1}, {4, 8, 2}};
+  const std::vector<StepCut> cuts = {{1, 0, 1}, {2, 0, 1}, {3, 0, 2},
+                                     {1, 8, 1}, {3, 8, 1}, {4, 8, 2}};
   for (const StepCut& cut : cuts) {
     const data::EpochOrder epoch = order(100, 24, cut.world_size);
     const data::EpochOrder alone = order(100, 24, 1);
@@ -55,7 +57,8 @@ TEST(StepPlan, counts_the_batches_whose_statistics_are_summed) {
 
 TEST(StepPlan, brings_one_part_for_each_subtree_that_a_rank_owns) {
   const data::EpochOrder epoch = order(80, 80, 3);
-  const StepPlan plan = plan_step({3, 8, 1}, epoch, 0, 1);  // shards 2..4: the subtrees [2, 4) and [4, 5)
+  const StepPlan plan =
+      plan_step({3, 8, 1}, epoch, 0, 1);  // shards 2..4: the subtrees [2, 4) and [4, 5)
   ASSERT_EQ(plan.micro_batches.size(), 3U);
   EXPECT_EQ(plan.micro_batches[0].part, 0);
   EXPECT_EQ(plan.micro_batches[0].shard, 0);
