@@ -95,20 +95,24 @@ std::optional<Overdue> overdue(const Pass& pass) {
   return std::nullopt;
 }
 
+// When a gang that still waits for nodes may start with fewer workers.
+std::optional<Time> degraded_start(const Pass& pass) {
+  const auto& elastic = pass.job.spec.elastic;
+  const bool waits = is_true(pass.status, condition::kQueued) && pass.status.attempt_start_time;
+  if (!elastic || !elastic->degraded_start_after || !waits) return std::nullopt;
+  return *pass.status.attempt_start_time + *elastic->degraded_start_after;
+}
+
 // How many workers a gang that has waited long enough may start with; nullopt: it waits on, or
 // lacks none.
 std::optional<int> degraded_size(const Pass& pass) {
-  const auto& elastic = pass.job.spec.elastic;
-  if (!elastic || !elastic->degraded_start_after || !pass.view.leftover.empty())
-    return std::nullopt;
-  if (!is_true(pass.status, condition::kQueued) || !pass.status.attempt_start_time)
-    return std::nullopt;
-  if (pass.observed.now < *pass.status.attempt_start_time + *elastic->degraded_start_after)
-    return std::nullopt;
+  const auto start = degraded_start(pass);
+  if (!start || pass.observed.now < *start || !pass.view.leftover.empty()) return std::nullopt;
   int scheduled = 0;
   for (const auto& [place, worker] : pass.view.present)
     if (place.first == Role::kWorker && worker->scheduled) ++scheduled;
-  if (scheduled >= pass.status.workers || scheduled < elastic->min_replicas.value_or(1))
+  if (scheduled >= pass.status.workers ||
+      scheduled < pass.job.spec.elastic->min_replicas.value_or(1))
     return std::nullopt;
   return scheduled;
 }
@@ -247,10 +251,10 @@ void come_back_at(Plan& plan, std::optional<Time> when, Time now) {
 // The objects a gang needs, then its missing workers, all of them at once.
 std::vector<Action> create_missing(const Pass& pass) {
   std::vector<Action> actions;
+  const std::set<int> done = parse_ranks(pass.status.succeeded_ranks);
   for (const WorkerId& id : pass.view.wanted) {
-    const bool done =
-        id.role == Role::kWorker && parse_ranks(pass.status.succeeded_ranks).contains(id.index);
-    if (!pass.view.find(id) && !done) actions.push_back(CreateWorker{id});
+    const bool is_done = id.role == Role::kWorker && done.contains(id.index);
+    if (!pass.view.find(id) && !is_done) actions.push_back(CreateWorker{id});
   }
   if (actions.empty()) return actions;
   const Spec& spec = pass.job.spec;
@@ -273,11 +277,8 @@ Plan bring_up(Pass pass) {
   if (pass.observed.rejection) come_back_at(plan, now + kRetryRejected, now);
   come_back_at(plan, active_deadline(pass), now);
   come_back_at(plan, startup_deadline(pass), now);
-  const auto& elastic = pass.job.spec.elastic;
-  if (elastic && elastic->degraded_start_after && is_true(pass.status, condition::kQueued)) {
-    const Time degraded = *pass.status.attempt_start_time + *elastic->degraded_start_after;
-    if (degraded > now) come_back_at(plan, degraded, now);
-  }
+  const auto degraded = degraded_start(pass);
+  if (degraded && *degraded > now) come_back_at(plan, degraded, now);
   const bool runs_now = is_true(pass.status, condition::kRunning);
   if (runs_now && !is_true(pass.job.status, condition::kRunning))
     plan.events.push_back({false, "Running", "every pod is Ready"});

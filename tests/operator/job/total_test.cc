@@ -61,7 +61,12 @@ void spoil(Json& object, std::mt19937_64& random) {
 TEST(Total, nothing_throws_for_any_object) {
   const std::uint64_t first = flags().seed_given ? flags().seed : 1;
   const std::uint64_t last = flags().seed_given ? flags().seed : 2000;
-  const Json whole = to_json(job::read_job(std::string_view(kEveryField), "job.yaml"));
+  Json whole = to_json(job::read_job(std::string_view(kEveryField), "job.yaml"));
+  auto running = make_job().workers(4).servers(2).elastic(2, 8).restarting(2, "Peer");
+  running.status().succeeded_ranks = "0-1";
+  running.status().last_failure.emplace();
+  whole["spec"]["runPolicy"]["suspend"] = false;
+  whole["status"] = to_json(running.status());
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     std::mt19937_64 random(seed);
     Json object = whole;
@@ -69,6 +74,7 @@ TEST(Total, nothing_throws_for_any_object) {
     try {
       job::TrainingJob job = job::read_job(object);
       auto seen = observed(job);
+      seen.running(0).failed(1, 71).said("PeerLost").attempt(1).pending(2).succeeded(3);
       (void)job::plan(job, seen);
       (void)job::validate(job, {});
       (void)job::validate(
