@@ -38,7 +38,9 @@ Ticket Mailbox::submit(Request request, const char* doing) {
 
 void Mailbox::await(Ticket ticket, const char* doing) {
   std::unique_lock lock(mutex_);
+  caller_waits_ = true;
   to_caller_.wait(lock, [&] { return !open_tickets_.contains(ticket) || failure_; });
+  caller_waits_ = false;
   if (open_tickets_.contains(ticket)) raise(doing);
 }
 

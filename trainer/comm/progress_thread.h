@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -52,6 +53,7 @@ class Mailbox {
   std::deque<Asked> take();  // all that is queued
   // Sleeps until something is asked, at most for `limit`.
   void await_request(std::chrono::nanoseconds limit);
+  bool caller_waits() const { return caller_waits_; }  // else it computes beside this thread
   void complete(Ticket ticket);
   void lost(const Liveness::Silent& peer);
   void broken(ExitCode code, const std::string& what);
@@ -65,6 +67,7 @@ class Mailbox {
   };
   void raise(const char* doing) const;
 
+  std::atomic<bool> caller_waits_ = false;
   int rank_ = 0;  // set before opened_, then constant
   int size_ = 0;
 

@@ -79,41 +79,4 @@ std::vector<ShardRange> parts_of(int num_shards, int world_size, int rank) {
   return parts;
 }
 
-std::vector<ShardStep> shard_schedule(int num_shards, int world_size, int rank) {
-  check_shards(num_shards, world_size);
-  std::vector<ShardStep> schedule;
-  std::vector<ShardRange> sums;  // buffer i holds sums[i]
-  // Two neighbours of one length are halves of one subtree if the left one starts at its start.
-  const auto halves = [](ShardRange left, ShardRange right) {
-    const int length = right.last - right.first;
-    return left.last - left.first == length && left.first % (2 * length) == 0;
-  };
-  const int last = (rank + 1) * num_shards / world_size;
-  for (int shard = rank * num_shards / world_size; shard < last; ++shard) {
-    const ShardRange own = {shard, shard + 1};
-    ShardStep step;
-    step.add = !sums.empty() && halves(sums.back(), own);
-    if (step.add) {
-      sums.back().last = own.last;
-    } else {
-      sums.push_back(own);
-    }
-    step.buffer = static_cast<int>(sums.size()) - 1;
-    while (sums.size() >= 2 && halves(sums[sums.size() - 2], sums.back())) {
-      const int from = static_cast<int>(sums.size()) - 1;
-      step.then.push_back({from - 1, from});
-      sums[sums.size() - 2].last = sums.back().last;
-      sums.pop_back();
-    }
-    schedule.push_back(step);
-  }
-  return schedule;
-}
-
-int num_buffers(const std::vector<ShardStep>& schedule) {
-  int count = 0;
-  for (const ShardStep& step : schedule) count = std::max(count, step.buffer + 1);
-  return count;
-}
-
 }  // namespace coxswain::comm

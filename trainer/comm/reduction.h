@@ -42,22 +42,6 @@ struct ShardRange {
 };
 std::vector<ShardRange> parts_of(int num_shards, int world_size, int rank);
 
-// Value. What a rank does once the gradients of one of its shards are complete, so that its parts
-// are added by halving: buffer[buffer] = or += the shard's gradients, then buffer[into] +=
-// buffer[from] for each of `then`.
-struct ShardStep {
-  int buffer = 0;
-  bool add = false;
-  std::vector<ReductionPlan::Add> then;
-  bool operator==(const ShardStep&) const = default;
-};
-
-// One step for each shard of `rank`, in order. Afterwards buffer i holds part i of parts_of.
-std::vector<ShardStep> shard_schedule(int num_shards, int world_size, int rank);
-
-// How many buffers the schedule needs: at least one a part, at most 2 log2 num_shards.
-int num_buffers(const std::vector<ShardStep>& schedule);
-
 // The rank that sums the element at `offset` (in floats) of the flat buffer: blocks of 64 KiB go
 // round.
 constexpr std::int64_t kOwnerBlock = 16384;  // floats

@@ -54,7 +54,9 @@ spec:
   replicaSpecs:
     Worker:
       replicas: {}
-      template: {{spec: {{containers: [{{name: trainer, image: x, command: [coxswain-trainer, act, {}]}}]}}}}
+      template:
+        spec:
+          containers: [{{name: trainer, image: x, command: [coxswain-trainer, act, {}]}}]
 )",
                      options.launcher, options.policy, options.workers, behaviours);
 }

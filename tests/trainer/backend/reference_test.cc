@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/trainer/backend/model_run.h"
+#include "trainer/backend/loss.h"
 #include "trainer/backend/reference/kernels.h"
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"
@@ -106,13 +107,13 @@ TEST(ReferenceLoss, is_the_cross_entropy_of_the_softmax) {
   const std::vector<std::int32_t> labels{2};
   const Values logits{0, std::log(2.0F), std::log(5.0F)};  // probabilities 1/8, 2/8, 5/8
   const Shape shape{1, 3, 1, 1};
-  EXPECT_NEAR(reference::softmax_cross_entropy(shape, 0, logits, batch_of(labels, 1)).loss,
+  EXPECT_NEAR(softmax_cross_entropy(shape, 0, logits, batch_of(labels, 1)).loss,
               -std::log(5.0 / 8), 1e-6);
   const double smooth = -(0.9 * std::log(5.0 / 8) + 0.1 / 3 * std::log(1.0 / 8 * 2 / 8 * 5 / 8));
-  EXPECT_NEAR(reference::softmax_cross_entropy(shape, 0.1F, logits, batch_of(labels, 1)).loss,
+  EXPECT_NEAR(softmax_cross_entropy(shape, 0.1F, logits, batch_of(labels, 1)).loss,
               smooth, 1e-6);
   Values gradient(3);
-  reference::softmax_cross_entropy_gradient(shape, 0, logits, batch_of(labels, 1), gradient);
+  softmax_cross_entropy_gradient(shape, 0, logits, batch_of(labels, 1), gradient);
   EXPECT_NEAR(gradient[0], 0.125 / 4, 1e-7);
   EXPECT_NEAR(gradient[2], -0.375 / 4, 1e-7);
 }
@@ -138,7 +139,7 @@ TEST(ReferenceLoss, counts_the_first_of_equals_and_the_first_five) {
        }) {
     const std::vector<std::int32_t> labels{c.label};
     const LossSums sums =
-        reference::softmax_cross_entropy({1, 6, 1, 1}, 0, c.logits, batch_of(labels, 1));
+        softmax_cross_entropy({1, 6, 1, 1}, 0, c.logits, batch_of(labels, 1));
     EXPECT_EQ(sums.correct, c.correct) << ::testing::PrintToString(c.logits);
     EXPECT_EQ(sums.correct_top5, c.top5) << ::testing::PrintToString(c.logits);
   }
@@ -148,11 +149,11 @@ TEST(ReferenceLoss, does_not_score_padding) {
   const std::vector<std::int32_t> labels{0, 1, -1};
   const Values logits{1, 2, 5, 0, kNaN, kNaN};
   const LossSums sums =
-      reference::softmax_cross_entropy({3, 2, 1, 1}, 0, logits, batch_of(labels, 2));
+      softmax_cross_entropy({3, 2, 1, 1}, 0, logits, batch_of(labels, 2));
   EXPECT_EQ(sums.samples, 2);
   EXPECT_TRUE(std::isfinite(sums.loss));
   Values gradient(6, 9);
-  reference::softmax_cross_entropy_gradient({3, 2, 1, 1}, 0, logits, batch_of(labels, 2), gradient);
+  softmax_cross_entropy_gradient({3, 2, 1, 1}, 0, logits, batch_of(labels, 2), gradient);
   EXPECT_EQ(gradient[4], 0);
   EXPECT_EQ(gradient[5], 0);
 }
@@ -163,7 +164,7 @@ TEST(ReferenceLoss, is_not_finite_where_a_logit_is_not) {
   for (const Values& logits :
        {Values{kNaN, 0}, Values{0, kNaN}, Values{inf, 0}, Values{-inf, 0}, Values{-inf, -inf}}) {
     const LossSums sums =
-        reference::softmax_cross_entropy({1, 2, 1, 1}, 0, logits, batch_of(labels, 1));
+        softmax_cross_entropy({1, 2, 1, 1}, 0, logits, batch_of(labels, 1));
     EXPECT_FALSE(std::isfinite(sums.loss)) << ::testing::PrintToString(logits);
   }
 }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <string>
 
 #include "trainer/contract/error.h"
@@ -19,24 +18,6 @@ std::string executed(const ReductionPlan& plan, std::vector<std::string> parts) 
     sum = "(" + sum + "+" + parts[static_cast<std::size_t>(from)] + ")";
   }
   return parts[0];
-}
-
-// The parts of one rank, each shard added as the rank's schedule says.
-std::vector<std::string> parts_by_schedule(int num_shards, int world_size, int rank) {
-  const auto schedule = shard_schedule(num_shards, world_size, rank);
-  std::vector<std::string> buffers(static_cast<std::size_t>(num_buffers(schedule)));
-  int shard = rank * num_shards / world_size;
-  for (const ShardStep& step : schedule) {
-    auto& buffer = buffers[static_cast<std::size_t>(step.buffer)];
-    const std::string own = std::to_string(shard++);
-    buffer = step.add ? "(" + buffer + "+" + own + ")" : own;
-    for (const auto& [into, from] : step.then) {
-      auto& sum = buffers[static_cast<std::size_t>(into)];
-      sum = "(" + sum + "+" + buffers[static_cast<std::size_t>(from)] + ")";
-    }
-  }
-  buffers.resize(parts_of(num_shards, world_size, rank).size());
-  return buffers;
 }
 
 std::string halved(int first, int last) {
@@ -59,7 +40,9 @@ TEST(Reduction, halving_gives_the_same_expression_for_every_world_size) {
       std::vector<std::string> parts;
       for (int rank = 0; rank < world_size; ++rank) {
         EXPECT_EQ(plan.first_part(rank), static_cast<int>(parts.size()));
-        for (auto& part : parts_by_schedule(num_shards, world_size, rank)) parts.push_back(part);
+        for (const ShardRange part : parts_of(num_shards, world_size, rank)) {
+          parts.push_back(halved(part.first, part.last));
+        }
       }
       ASSERT_EQ(plan.total_parts(), static_cast<int>(parts.size()));
       EXPECT_EQ(executed(plan, parts), halved(0, num_shards))
@@ -78,23 +61,10 @@ TEST(Reduction, a_rank_brings_one_part_for_each_complete_subtree) {
   EXPECT_EQ(halving_tree(8, 3).adds, (Adds{{0, 1}, {2, 3}, {2, 4}, {0, 2}}));
 }
 
-TEST(Reduction, needs_few_buffers) {
-  for (const int num_shards : {2, 4, 8, 16, 64}) {
-    const int limit = 2 * (std::bit_width(static_cast<unsigned>(num_shards)) - 1);
-    for (int world_size = 1; world_size <= num_shards; ++world_size) {
-      for (int rank = 0; rank < world_size; ++rank) {
-        EXPECT_LE(num_buffers(shard_schedule(num_shards, world_size, rank)), limit);
-      }
-    }
-  }
-  EXPECT_EQ(num_buffers(shard_schedule(8, 1, 0)), 3);
-}
-
 TEST(Reduction, refuses_shards_that_can_not_be_halved_or_shared) {
   EXPECT_THROW(halving_tree(6, 2), Error);
   EXPECT_THROW(halving_tree(8, 9), Error);
   EXPECT_THROW(parts_of(0, 1, 0), Error);
-  EXPECT_THROW(shard_schedule(8, 0, 0), Error);
 }
 
 TEST(Reduction, owners_take_turns_by_blocks_of_the_flat_buffer) {

@@ -1,7 +1,6 @@
+#include "trainer/backend/loss.h"
 #include "trainer/backend/onednn/plan.h"
-#include "trainer/backend/reference/kernels.h"
 
-// The loss is a few thousand numbers a step: the reference's own loops are the kernel.
 namespace coxswain::backend::onednn {
 
 namespace {
@@ -11,7 +10,8 @@ Tensor row_major(Plan& plan, int edge) {
   return converted(plan, plan.edge(edge), plain(to_dims(shape), Type::f32));
 }
 
-reference::In floats(const Addresses& addresses, const Tensor& tensor, const tensor::Shape& shape) {
+std::span<const float> floats(const Addresses& addresses, const Tensor& tensor,
+                              const tensor::Shape& shape) {
   return {addresses.at<float>(tensor.buffer), static_cast<std::size_t>(shape.elements())};
 }
 
@@ -24,8 +24,8 @@ void record_loss_forward(Plan& plan, const Step& step) {
   const float smoothing = node.label_smoothing;
   StepState* state = &plan.state;
   plan.tape.add({logits.buffer}, [=](const Addresses& addresses) {
-    state->sums = reference::softmax_cross_entropy(shape, smoothing,
-                                                   floats(addresses, logits, shape), state->batch);
+    state->sums =
+        softmax_cross_entropy(shape, smoothing, floats(addresses, logits, shape), state->batch);
   });
 }
 
@@ -37,10 +37,10 @@ void record_loss_gradient(Plan& plan, const Step& step) {
   const float smoothing = node.label_smoothing;
   const StepState* state = &plan.state;
   plan.tape.add({logits.buffer, gradient.buffer}, [=](const Addresses& addresses) {
-    const reference::Out out{addresses.at<float>(gradient.buffer),
-                             static_cast<std::size_t>(shape.elements())};
-    reference::softmax_cross_entropy_gradient(shape, smoothing, floats(addresses, logits, shape),
-                                              state->batch, out);
+    const std::span<float> out{addresses.at<float>(gradient.buffer),
+                               static_cast<std::size_t>(shape.elements())};
+    softmax_cross_entropy_gradient(shape, smoothing, floats(addresses, logits, shape), state->batch,
+                                   out);
   });
   deliver(plan, step.writes[0], gradient);
 }

@@ -94,11 +94,4 @@ struct Dropout {
 };
 void dropout(const Dropout& dropout, const Batch& batch, In x, Out y);
 
-// logits (N, classes); rows from batch.valid on are not scored.
-LossSums softmax_cross_entropy(const Shape& shape, float label_smoothing, In logits,
-                               const Batch& batch);
-// d_logits = (softmax - target) / global_count, zero for rows that are not scored.
-void softmax_cross_entropy_gradient(const Shape& shape, float label_smoothing, In logits,
-                                    const Batch& batch, Out d_logits);
-
 }  // namespace coxswain::backend::reference

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainer/backend/loss.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/philox.h"
 

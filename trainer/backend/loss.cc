@@ -1,11 +1,15 @@
+#include "trainer/backend/loss.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/backend/reference/kernels.h"
-
-namespace coxswain::backend::reference {
+namespace coxswain::backend {
 
 namespace {
+
+using In = std::span<const float>;
+using Out = std::span<float>;
+using tensor::Shape;
 
 struct Normaliser {
   double maximum = 0;
@@ -77,4 +81,4 @@ void softmax_cross_entropy_gradient(const Shape& shape, float label_smoothing, I
   }
 }
 
-}  // namespace coxswain::backend::reference
+}  // namespace coxswain::backend
