@@ -4,8 +4,8 @@
 # As root, or through sudo. Does nothing, at once, when all is there.
 set -euo pipefail
 
-build="cmake ninja-build g++ pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev libspdlog-dev
-  libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev libssl-dev zlib1g-dev"
+build="cmake ninja-build g++ pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev zlib1g-dev"
 test="libgtest-dev libgmock-dev python3"
 bench="python3-venv libtcmalloc-minimal4"
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "trainer/build.h"
 #include "trainer/commands.h"
@@ -27,24 +28,24 @@ using contract::WorkerEnv;
 
 std::atomic<bool> stop_requested = false;
 
-void request_stop(int) { stop_requested.store(true, std::memory_order_relaxed); }
-
-// mpirun is ending the job because another rank is gone: no collective can help any more.
-void leave_now(int) { _exit(static_cast<int>(ExitCode::kPeerLost)); }
-
-void handle(int signal, void (*handler)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigaction(signal, &action, nullptr);
-}
-
-// Under mpirun SIGUSR1 asks to save and leave and SIGTERM says that it is too late; alone, any wish
-// to end is a wish to save first.
-void handle_signals(bool under_mpirun) {
-  handle(SIGUSR1, request_stop);
-  handle(SIGTERM, under_mpirun ? leave_now : request_stop);
-  handle(SIGINT, under_mpirun ? SIG_IGN : request_stop);
+// Takes the signals of the whole process on a thread of its own. Compute threads must not be
+// interrupted: oneDNN's generated matrix kernels keep data below the stack pointer, where a
+// handler's frame goes (seen as a corrupt heap in one of ten stops). To be called before any other
+// thread starts, which inherits the mask.
+//
+// Under mpirun SIGUSR1 asks to save and leave, and SIGTERM says that another rank is gone: no
+// collective can help any more. Alone, any wish to end is a wish to save first.
+void take_signals(bool under_mpirun) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals, under_mpirun] {
+    for (int signal = 0; sigwait(&signals, &signal) == 0;) {
+      if (under_mpirun && signal == SIGTERM) _exit(static_cast<int>(ExitCode::kPeerLost));
+      if (!under_mpirun || signal == SIGUSR1) stop_requested.store(true);
+    }
+  }).detach();
 }
 
 // What rank 0 shows and serves. A rank of a job keeps the last line for `coxswain run`, which knows
@@ -205,7 +206,7 @@ int run_train(const CommandLine& line) {
     fmt::print("{}", contract::print_config(config));
     return 0;
   }
-  handle_signals(under_mpirun());
+  take_signals(under_mpirun());
   return RankProcess(line).run(config.config);
 }
 

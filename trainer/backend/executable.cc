@@ -1,8 +1,32 @@
 #include "trainer/backend/executable.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "trainer/contract/error.h"
+
 namespace coxswain::backend {
+
+void check(const graph::Program& program, const Batch& batch) {
+  const tensor::Shape& shape = program.graph.input().shape;
+  const std::int64_t classes = program.graph.logits().shape.c;
+  const auto rows = static_cast<std::size_t>(shape.n);
+  if (static_cast<std::int64_t>(batch.images.size()) != shape.elements() ||
+      batch.labels.size() != rows || batch.sample_ids.size() != rows || batch.valid < 0 ||
+      batch.valid > shape.n) {
+    throw Error(
+        ExitCode::kInternal,
+        fmt::format("[backend] a batch of {} floats and {} labels, {} valid, for an input of {}",
+                    batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
+  }
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
+    if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[data] sample {} has label {}, but the model has {} classes",
+                            batch.sample_ids[n], batch.labels[n], classes));
+  }
+}
 
 LossSums forward(Executable& executable, const Batch& batch) {
   executable.load(batch);

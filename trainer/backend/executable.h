@@ -48,6 +48,10 @@ class Executable {
   virtual void store(int edge, std::span<const float> values) = 0;
 };
 
+// Throws Error when a batch does not fit a program: 65 for a label that the model has no class for,
+// naming the sample; 70 for sizes.
+void check(const graph::Program& program, const Batch& batch);
+
 // Loads the batch and runs the forward steps.
 LossSums forward(Executable& executable, const Batch& batch);
 

@@ -56,26 +56,6 @@ void OneDnnExecutable::record(tensor::ParameterBuffer& parameters) {
   }
 }
 
-void OneDnnExecutable::check(const Batch& batch) const {
-  const tensor::Shape& shape = program_.graph.input().shape;
-  const std::int64_t classes = program_.graph.logits().shape.c;
-  const auto rows = static_cast<std::size_t>(shape.n);
-  if (static_cast<std::int64_t>(batch.images.size()) != shape.elements() ||
-      batch.labels.size() != rows || batch.sample_ids.size() != rows || batch.valid < 0 ||
-      batch.valid > shape.n) {
-    throw Error(
-        ExitCode::kInternal,
-        fmt::format("[onednn] a batch of {} floats and {} labels, {} valid, for an input of {}",
-                    batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
-  }
-  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
-    if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[data] sample {} has label {}, but the model has {} classes",
-                            batch.sample_ids[n], batch.labels[n], classes));
-  }
-}
-
 void OneDnnExecutable::bind() {
   if (bound_generation_ == shared_.arena.generation()) return;
   tape_.bind(shared_.arena.data());
@@ -83,7 +63,7 @@ void OneDnnExecutable::bind() {
 }
 
 void OneDnnExecutable::load(const Batch& batch) {
-  check(batch);
+  check(program_, batch);
   omp_set_num_threads(shared_.options.threads);  // of the calling thread
   bind();
   state_.batch = batch;

@@ -37,7 +37,6 @@ class OneDnnExecutable : public Executable {
 
  private:
   void record(tensor::ParameterBuffer& parameters);
-  void check(const Batch& batch) const;
   void bind();
 
   Shared& shared_;

@@ -59,22 +59,7 @@ ReferenceExecutable::ReferenceExecutable(const graph::Program& program,
 }
 
 void ReferenceExecutable::load(const Batch& batch) {
-  const Shape& shape = program_.graph.input().shape;
-  const std::int64_t classes = program_.graph.logits().shape.c;
-  const auto rows = static_cast<std::size_t>(shape.n);
-  if (batch.images.size() != edges_.front().size() || batch.labels.size() != rows ||
-      batch.sample_ids.size() != rows || batch.valid < 0 || batch.valid > shape.n) {
-    throw Error(
-        ExitCode::kInternal,
-        fmt::format("[backend] a batch of {} floats and {} labels, {} valid, for an input of {}",
-                    batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
-  }
-  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
-    if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[data] sample {} has label {}, but the model has {} classes",
-                            batch.sample_ids[n], batch.labels[n], classes));
-  }
+  check(program_, batch);
   batch_ = batch;
   store(0, batch.images);
   if (weights_changed_) round_weights();
