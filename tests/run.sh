@@ -41,5 +41,10 @@ if ! $quick; then
   run_tests tsan -R "^(${tsan// /|})\$"
 fi
 
+if $all; then
+  stage "every header compiles alone"
+  cmake/build.sh dev all_verify_interface_header_sets
+fi
+
 stage "tests"
 if $all; then run_tests release; else run_tests release -LE long; fi

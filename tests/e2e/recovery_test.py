@@ -82,7 +82,7 @@ def main():
             shutil.rmtree(place)
         if arguments.clock:
             by_clock(top)
-    print(f"{arguments.kills} passed, 0 failed")
+    print("every run ended with the weights of the undisturbed one")
 
 
 if __name__ == "__main__":
