@@ -50,7 +50,7 @@ data:
   evalPath: "/data/test set"
   split: split-batch
   lastBatch: rollover
-  workers: 2
+  workers: 1
   augment:
   - pad-crop: {pad: 2, mode: symmetric, offsets: singa}
   - flip
@@ -83,7 +83,7 @@ checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: fals
   expected.data.eval_path = "/data/test set";
   expected.data.split = Split::kSplitBatch;
   expected.data.last_batch = LastBatch::kRollover;
-  expected.data.workers = 2;
+  expected.data.workers = 1;
   expected.data.augment = {PadCrop{2, PadMode::kSymmetric, CropOffsets::kSinga}, Flip{},
                            Normalise{{0.49, 0.48, 0.45}, {0.2, 0.2, 0.2}}};
   expected.epochs = 5;
