@@ -29,9 +29,9 @@ using contract::WorkerEnv;
 std::atomic<bool> stop_requested = false;
 
 // Takes the signals of the whole process on a thread of its own. Compute threads must not be
-// interrupted: oneDNN's generated matrix kernels keep data below the stack pointer, where a
-// handler's frame goes (seen as a corrupt heap in one of ten stops). To be called before any other
-// thread starts, which inherits the mask.
+// interrupted: with a handler, up to one in ten stops ended with a corrupt heap inside a oneDNN
+// matrix product, and none without. To be called before any other thread starts, which inherits
+// the mask.
 //
 // Under mpirun SIGUSR1 asks to save and leave, and SIGTERM says that another rank is gone: no
 // collective can help any more. Alone, any wish to end is a wish to save first.

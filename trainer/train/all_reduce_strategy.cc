@@ -107,10 +107,8 @@ void AllReduceStrategy::finish_shard(bool part_ends) {
 }
 
 ControlSums AllReduceStrategy::reduce() {
-  const auto start = Clock::now();
   for (const comm::Ticket ticket : tickets_) communicator_.wait(ticket);
   tickets_.clear();
-  seconds_exposed_ += seconds_since(start);
   return read_control(parameters_.gradients(parameters_.layout().control()));
 }
 

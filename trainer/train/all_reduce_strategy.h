@@ -25,7 +25,6 @@ class AllReduceStrategy : public Strategy {
   void finish_micro_batch() override;
   ControlSums reduce() override;
   void update(const optim::UpdateRule& rule, const optim::UpdateStep& step) override;
-  double seconds_exposed() const override { return seconds_exposed_; }
 
  private:
   bool last_micro_batch() const { return micro_ + 1 == plan_.micro_batches.size(); }
@@ -47,7 +46,6 @@ class AllReduceStrategy : public Strategy {
   tensor::AlignedBuffer<float> shard_sum_;  // micro-batches of the running shard before this one
   bool shard_sum_used_ = false;
   PartSums parts_;
-  double seconds_exposed_ = 0;
 };
 
 // Measures what an all-reduce costs on this communicator and picks the size for a model of

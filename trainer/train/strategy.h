@@ -26,9 +26,6 @@ class Strategy {
   // Waits until the gradient buffer holds the sums of the whole step. Throws comm::PeerLost.
   virtual ControlSums reduce() = 0;
   virtual void update(const optim::UpdateRule& rule, const optim::UpdateStep& step) = 0;
-
-  // Time that reduce() has waited so far: communication that backward did not hide.
-  virtual double seconds_exposed() const = 0;
 };
 
 }  // namespace coxswain::train

@@ -176,11 +176,9 @@ void Training::prepare_executables() {
   }
   if (with_.test != nullptr) executables_.get(graph::Mode::kEvaluation, evaluation_batch());
   const std::int64_t last_epoch = options_.epochs.value_or(INT64_MAX);
-  const std::int64_t first_step =
-      (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
   loader_ = std::make_unique<data::DataLoader>(
       with_.training, data::LoaderOptions{options_.preprocessing, true, options_.seed},
-      BatchSource(sampler(), cut_, rank_, {state_.epoch, first_step}, last_epoch));
+      BatchSource(sampler(), cut_, rank_, {state_.epoch, next_step_in_epoch()}, last_epoch));
 }
 
 RunInfo Training::describe() const {
@@ -204,9 +202,16 @@ RunInfo Training::describe() const {
   return info;
 }
 
-bool Training::done() const {
-  return stopping_ || state_.step >= total_steps_ ||
+bool Training::complete() const {
+  return state_.step >= total_steps_ ||
          (options_.epochs.has_value() && state_.epoch >= *options_.epochs);
+}
+
+bool Training::done() const { return stopping_ || complete(); }
+
+// Rounded up: rows of a step that another batch size cut differently are not used twice.
+std::int64_t Training::next_step_in_epoch() const {
+  return (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
 }
 
 void Training::run_epoch() {
@@ -215,7 +220,7 @@ void Training::run_epoch() {
   const std::int64_t samples_before =
       state_.samples_in_epoch;  // a resumed epoch: of earlier starts
   const data::EpochOrder order(sampler(), state_.epoch);
-  std::int64_t step = (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
+  std::int64_t step = next_step_in_epoch();
   for (; step < order.steps() && !done(); ++step) run_step(order, step);
   speed_.pause();
   if (step < order.steps() || (stopping_ && state_.step < total_steps_)) return;
@@ -361,18 +366,17 @@ void Training::evaluate_now() {
 }
 
 Result Training::finish() {
-  const bool complete = state_.step >= total_steps_ ||
-                        (options_.epochs.has_value() && state_.epoch >= *options_.epochs);
-  if (complete && with_.test != nullptr && scored_step_ != state_.step) evaluate_now();
+  const bool is_complete = complete();
+  if (is_complete && with_.test != nullptr && scored_step_ != state_.step) evaluate_now();
   strategy_.reset();
   with_.communicator->finish();
   with_.communicator.reset();
-  const Result result = complete ? Result::kSucceeded : Result::kSaved;
+  const Result result = is_complete ? Result::kSucceeded : Result::kSaved;
   if (!leads()) return result;
-  state_.finished = complete;
+  state_.finished = is_complete;
   if (saver_ && !already_complete_) saver_->save_now(take_snapshot());
   Summary summary;
-  summary.result = complete ? "Succeeded" : "Saved";
+  summary.result = is_complete ? "Succeeded" : "Saved";
   if (scores_.has_value()) summary.accuracy = scores_->accuracy;
   if (scores_.has_value()) summary.loss = scores_->loss;
   summary.epochs = state_.epoch;

@@ -37,6 +37,8 @@ class Training {
   Result finish();
 
  private:
+  bool complete() const;
+  std::int64_t next_step_in_epoch() const;
   bool resume();
   void count_steps();
   void prepare_executables();
