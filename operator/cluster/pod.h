@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/cluster/keys.h"
+#include "operator/job/observed.h"
+#include "operator/job/training_job.h"
+
+// PURE: the objects of a job as the API server takes them, and pods as it gives them back.
+namespace coxswain::cluster {
+
+using job::Json;
+
+inline constexpr const char* kJobLabel = "coxswain.dev/job";
+inline constexpr const char* kAttemptLabel = "coxswain.dev/attempt";
+
+// Names that follow from the job alone.
+std::string service_name(const job::TrainingJob& job);     // <job>
+std::string secret_name(const job::TrainingJob& job);      // <job>-keys-<8 hex of its uid>
+std::string config_map_name(const job::TrainingJob& job);  // <job>-<8 hex of its content>
+std::string pod_group_name(const job::TrainingJob& job);   // <job>
+
+// Each with its owner reference: the job, as controller, without blockOwnerDeletion.
+Json service(const job::TrainingJob& job);
+Json secret(const job::TrainingJob& job, const JobKeys& keys);
+Json config_map(const job::TrainingJob& job);
+Json pod_group(const job::TrainingJob& job);
+Json pod(const job::TrainingJob& job, const job::WorkerId& id);
+
+// What a pod tells of its worker. nullopt: its labels name none.
+std::optional<job::Worker> worker_of(const Json& pod);
+
+// The job that a pod's labels name: "NS/NAME"; empty: none.
+std::string job_key_of(const Json& pod);
+
+}  // namespace coxswain::cluster

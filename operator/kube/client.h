@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "operator/kube/object.h"
+#include "operator/kube/result.h"
+#include "operator/kube/transport.h"
+#include "operator/kube/watch.h"
+
+namespace coxswain::kube {
+
+// One request as it went, for metrics.
+struct Call {
+  Method method = Method::kGet;
+  std::string resource;  // plural, with "/status" and the like
+  int code = 0;
+  std::chrono::microseconds duration{0};
+};
+
+struct ClientOptions {
+  // Asked before each request that changes something: after false it is not sent, and answered
+  // with code 0, reason NotLeader. For those who lost their lease.
+  std::function<bool()> may_write = [] { return true; };
+  std::function<void(const Call&)> on_call = [](const Call&) {};
+  // How the client waits between two tries; tests pass their own.
+  std::function<void(std::chrono::milliseconds)> sleep;
+  int tries = 4;  // 429 and 5xx, and no answer; at most 30 s in all, the server's Retry-After kept
+};
+
+struct DeletePreconditions {
+  std::string uid;               // always
+  std::string resource_version;  // empty: any
+  std::optional<std::chrono::seconds> grace;
+};
+
+struct ListQuery {
+  std::string name_space;  // empty: all
+  std::string label_selector;
+  int page_size = 500;
+};
+
+// How a watch ended. `expired`: list anew; else go on from the last version seen.
+struct WatchEnd {
+  bool expired = false;  // 410, in the stream or as a status; or what came can't be trusted
+  std::optional<ApiError> error;  // none: the server ended it in its time
+};
+
+// Talks to the API server over a transport: paths, retries, errors. Thread-safe. A call repeated
+// after no answer may meet its own effect (409 on create, 404 on delete): callers must take that.
+class Client {
+ public:
+  explicit Client(Transport& transport, ClientOptions options = {});
+
+  Result<Json> get(const Resource& resource, const std::string& name_space,
+                   const std::string& name);
+  Result<Json> create(const Resource& resource, const std::string& name_space, const Json& object);
+  Result<Json> update(const Resource& resource, const std::string& name_space,
+                      const std::string& name, const Json& object);
+  // JSON merge patch (RFC 7386) of the object or its subresource.
+  Result<Json> patch(const Resource& resource, const std::string& name_space,
+                     const std::string& name, const std::string& subresource, const Json& patch);
+  // The object as it is now terminating, or a Status if it is gone.
+  Result<Json> remove(const Resource& resource, const std::string& name_space,
+                      const std::string& name, const DeletePreconditions& preconditions);
+
+  // Hands every object to `on_item`, page by page, one at a time in memory; gives the version to
+  // watch from. An expired page begins anew: `on_item` must take an object twice. kind and
+  // apiVersion, which items lack, are filled in.
+  Result<std::string> list(const Resource& resource, const ListQuery& query,
+                           const std::function<void(Json item)>& on_item);
+
+  // Blocks until the watch ends. Bookmarks are asked for, the server is asked to end it after 50 s,
+  // and 60 s without a byte count as broken: a half-open connection is noticed.
+  WatchEnd watch(const Resource& resource, const ListQuery& query, const std::string& version,
+                 std::stop_token stop, const std::function<void(const WatchEvent&)>& on_event);
+
+ private:
+  Transport& transport_;
+  ClientOptions options_;
+};
+
+}  // namespace coxswain::kube

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+
+#include "operator/kube/config.h"
+#include "operator/kube/transport.h"
+
+namespace coxswain::kube {
+
+// Resource. HTTPS over kept-alive connections, as many as there are calls at once. The one place
+// that knows the HTTP library. The token file is read anew; redirects are not followed, so a token
+// never goes to another host. Throws Error in the constructor for a configuration that can't work.
+class HttpTransport : public Transport {
+ public:
+  explicit HttpTransport(const Config& config);
+  ~HttpTransport() override;
+
+  Response send(const Request& request) override;
+  Response stream(const Request& request, std::stop_token stop,
+                  const std::function<bool(std::string_view)>& on_data) override;
+
+ private:
+  struct Connections;
+  std::unique_ptr<Connections> connections_;
+};
+
+// The library's own threads, which must be counted before its first use: call once, in main.
+void limit_http_threads(int count);
+
+}  // namespace coxswain::kube

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "operator/kube/object.h"
+#include "operator/kube/result.h"
+
+// PURE: what a watch's bytes mean.
+namespace coxswain::kube {
+
+enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark, kError };
+
+struct WatchEvent {
+  WatchEventType type = WatchEventType::kAdded;
+  Json object;  // of a bookmark: only metadata.resourceVersion; of an error: a Status
+};
+
+inline constexpr std::size_t kMaxLineBytes = 8 << 20;
+inline constexpr int kMaxDepth = 64;  // of the JSON of an object
+
+// One line of a watch. nullopt for what is no event of a known type, is no JSON, or is nested
+// deeper than kMaxDepth: the watch is then given up, and everything listed anew.
+std::optional<WatchEvent> parse_watch_event(std::string_view line);
+
+// The object of an answer; the same limits.
+std::optional<Json> parse_object(std::string_view text);
+
+// Cuts a stream into lines. Value.
+class LineBuffer {
+ public:
+  // Calls `on_line` for every line that ends in `piece`; false when one grew over kMaxLineBytes or
+  // `on_line` said false: nothing more may be added.
+  bool add(std::string_view piece, const std::function<bool(std::string_view line)>& on_line);
+
+ private:
+  std::string rest_;
+};
+
+// The Status of an answer other than 2xx, whatever it holds (HTML, nothing, a lie).
+ApiError error_of(int code, std::string_view body, std::optional<std::chrono::seconds> retry_after);
+
+}  // namespace coxswain::kube
