@@ -7,7 +7,9 @@
 #include "operator/job/observed.h"
 #include "operator/job/training_job.h"
 
-// PURE: the objects of a job as the API server takes them, and pods as it gives them back.
+// PURE: the objects of a job as the API server takes them, and pods as it gives them back. None of
+// these throws, whatever the job's templates and the pods hold: what is no object there is left for
+// the API server to refuse.
 namespace coxswain::cluster {
 
 using job::Json;
@@ -25,8 +27,11 @@ std::string pod_group_name(const job::TrainingJob& job);   // <job>
 Json service(const job::TrainingJob& job);
 Json secret(const job::TrainingJob& job, const JobKeys& keys);
 Json config_map(const job::TrainingJob& job);
-Json pod_group(const job::TrainingJob& job);
+Json pod_group(const job::TrainingJob& job);  // of the job's gang scheduler
 Json pod(const job::TrainingJob& job, const job::WorkerId& id);
+
+// The same, for those who make many: the config map's name takes all of its content to find.
+Json pod(const job::TrainingJob& job, const job::WorkerId& id, const std::string& config_map);
 
 // What a pod tells of its worker. nullopt: its labels name none.
 std::optional<job::Worker> worker_of(const Json& pod);

@@ -12,6 +12,7 @@
 #include "operator/job/restart.h"
 #include "operator/job/tear_down.h"
 #include "operator/job/validation.h"
+#include "operator/job/worker_spec.h"
 
 namespace coxswain::job {
 
@@ -259,8 +260,7 @@ std::vector<Action> create_missing(const Pass& pass) {
   if (actions.empty()) return actions;
   const Spec& spec = pass.job.spec;
   std::vector<Action> objects = {EnsureObject{ObjectKind::kService}};
-  if (launcher(spec) == Launcher::kMpi || spec.strategy == Strategy::kParameterServer)
-    objects.push_back(EnsureObject{ObjectKind::kSecret});
+  if (needs_keys(spec)) objects.push_back(EnsureObject{ObjectKind::kSecret});
   objects.push_back(EnsureObject{ObjectKind::kConfigMap});
   if (spec.run_policy.scheduling.gang != GangScheduler::kNone)
     objects.push_back(EnsureObject{ObjectKind::kPodGroup});

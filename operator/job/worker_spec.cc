@@ -182,6 +182,10 @@ std::vector<WorkerId> gang(const TrainingJob& job) {
   return ids;
 }
 
+bool needs_keys(const Spec& spec) {
+  return launcher(spec) == Launcher::kMpi || spec.strategy == Strategy::kParameterServer;
+}
+
 std::string to_text(const WorkerSpec& spec) {
   std::string text = fmt::format("{}\n", spec.name);
   if (!spec.image.empty()) text += fmt::format("  image    {}\n", spec.image);

@@ -45,6 +45,9 @@ std::string training_config(const TrainingJob& job, const Paths& paths = {});
 // Every worker of a gang of `job` in rank order, then the servers.
 std::vector<WorkerId> gang(const TrainingJob& job);
 
+// True for jobs whose programs know each other by keys: ssh, parameter servers.
+bool needs_keys(const Spec& spec);
+
 // Name, command, environment and mounts, one a line.
 std::string to_text(const WorkerSpec& spec);
 

@@ -20,6 +20,12 @@ inline constexpr std::string_view kTrainerContainer = "trainer";
 inline constexpr std::string_view kHostfilePath = "/etc/coxswain/hostfile";
 inline constexpr std::string_view kConfigPath = "/etc/coxswain/training.yaml";
 inline constexpr std::string_view kKeysDirectory = "/etc/coxswain/keys";
+// Files in kKeysDirectory, owned by root, readable by the pod's fsGroup.
+inline constexpr std::string_view kClientKeyFile = "id_ecdsa";  // mpirun's ssh
+inline constexpr std::string_view kAuthorizedKeysFile = "authorized_keys";
+inline constexpr std::string_view kHostKeyFile = "ssh_host_ecdsa_key";  // of every worker's sshd
+inline constexpr std::string_view kKnownHostsFile = "known_hosts";
+inline constexpr std::string_view kServerKeyFile = "server_key";  // the parameter server's, hex
 inline constexpr std::string_view kDataDirectory = "/data";
 inline constexpr std::string_view kCheckpointsDirectory = "/checkpoints";
 inline constexpr std::string_view kBundledMnistDirectory = "/usr/share/coxswain/mnist";

@@ -1,0 +1,97 @@
+#include "operator/cluster/pod.h"
+
+#include <algorithm>
+
+#include "operator/cluster/pod_json.h"
+#include "operator/cluster/pod_labels.h"
+#include "operator/cluster/pod_security.h"
+#include "operator/cluster/pod_trainer.h"
+#include "operator/job/worker_spec.h"
+
+namespace coxswain::cluster {
+
+namespace {
+
+constexpr int kTolerationSeconds = 30;  // of a node that is not ready or can't be reached
+
+bool tolerates(const Json& toleration, const char* taint) {
+  const std::string key = text_at(toleration, "key");
+  const std::string effect = text_at(toleration, "effect");
+  return (key == taint || key.empty()) && (effect == "NoExecute" || effect.empty());
+}
+
+void add_tolerations(Json& pod_spec) {
+  Json& tolerations = list_in(pod_spec, "tolerations");
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    const bool said = std::any_of(tolerations.begin(), tolerations.end(),
+                                  [&](const Json& given) { return tolerates(given, taint); });
+    if (said) continue;
+    tolerations.push_back({{"key", taint},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", kTolerationSeconds}});
+  }
+}
+
+void add_scheduling(const job::TrainingJob& job, Json& pod) {
+  const job::SchedulingPolicy& policy = job.spec.run_policy.scheduling;
+  if (!policy.priority_class.empty()) pod["spec"]["priorityClassName"] = policy.priority_class;
+  if (policy.gang == job::GangScheduler::kVolcano) {
+    fill(pod["spec"], "schedulerName", "volcano");
+    pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = pod_group_name(job);
+  }
+  // Coscheduling is a plug-in: of the default scheduler, or of one that the template names.
+  if (policy.gang == job::GangScheduler::kCoscheduling)
+    pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = pod_group_name(job);
+}
+
+// Ours, and the template's labels and annotations where they don't contradict.
+Json pod_metadata(const job::TrainingJob& job, const job::WorkerSpec& worker,
+                  const Json& pod_template) {
+  Json metadata = object_metadata(job, worker.name);
+  metadata["labels"] = worker_labels(job, worker.id);
+  metadata["annotations"] = Json::object();
+  for (const char* kind : {"labels", "annotations"}) {
+    const Json* given = find(pod_template, "metadata");
+    given = given ? find(*given, kind) : nullptr;
+    if (!given || !given->is_object()) continue;
+    for (const auto& [key, value] : given->items()) fill(metadata[kind], key.c_str(), value);
+  }
+  return metadata;
+}
+
+Json pod_spec(const job::TrainingJob& job, const job::WorkerSpec& worker,
+              const Json& pod_template) {
+  const Json* given = find(pod_template, "spec");
+  Json spec = given && given->is_object() ? *given : Json::object();
+  spec["hostname"] = worker.name;
+  spec["subdomain"] = service_name(job);
+  spec["restartPolicy"] = "Never";
+  spec["terminationGracePeriodSeconds"] = job.spec.run_policy.termination_grace.count();
+  fill(spec, "enableServiceLinks", false);
+  add_tolerations(spec);
+  return spec;
+}
+
+}  // namespace
+
+Json pod(const job::TrainingJob& job, const job::WorkerId& id) {
+  return pod(job, id, config_map_name(job));
+}
+
+Json pod(const job::TrainingJob& job, const job::WorkerId& id, const std::string& config_map) {
+  const bool is_server = id.role == job::Role::kServer && job.spec.server.has_value();
+  const job::ReplicaSpec& replicas = is_server ? *job.spec.server : job.spec.worker;
+  const job::WorkerSpec worker = job::worker_spec(job, id);
+  Json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", pod_metadata(job, worker, replicas.pod_template)},
+              {"spec", pod_spec(job, worker, replicas.pod_template)}};
+  const std::string trainer = add_trainer(job, worker, replicas, config_map, pod["spec"]);
+  if (!trainer.empty()) pod["metadata"]["annotations"][kTrainerAnnotation] = trainer;
+  restrict_pod(pod["spec"]);
+  add_scheduling(job, pod);
+  return pod;
+}
+
+}  // namespace coxswain::cluster

@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+
+#include "operator/cluster/base64.h"
+#include "operator/cluster/pod.h"
+#include "operator/cluster/pod_json.h"
+#include "operator/cluster/pod_labels.h"
+#include "operator/cluster/pod_trainer.h"
+#include "operator/job/quantity.h"
+#include "operator/job/worker_spec.h"
+#include "trainer/contract/worker/constants.h"
+
+// The objects of a job other than its pods.
+namespace coxswain::cluster {
+
+namespace {
+
+using Amounts = std::map<std::string, double>;
+
+// FNV-1a, 32 bits: names content, guards nothing.
+std::string hash_of(const std::string& text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return fmt::format("{:08x}", hash);
+}
+
+// What every ConfigMap of this job in this size holds.
+Json config_data(const job::TrainingJob& job) {
+  Json data = {{"hostfile", job::hostfile(job)}};
+  const std::string training = job::training_config(job);
+  if (!training.empty()) data["training.yaml"] = training;
+  return data;
+}
+
+std::string config_map_name(const job::TrainingJob& job, const Json& data) {
+  return fmt::format("{}-{}", job.metadata.name, hash_of(data.dump()));
+}
+
+void add(const Amounts& amounts, Amounts& sum) {
+  for (const auto& [name, amount] : amounts) sum[name] += amount;
+}
+
+// Of one container: its requests, and its limits where it makes none.
+Amounts requests_of(const Json& container) {
+  Amounts amounts;
+  const Json* resources = find(container, "resources");
+  if (!resources) return amounts;
+  for (const char* kind : {"limits", "requests"}) {
+    const Json* given = find(*resources, kind);
+    if (!given || !given->is_object()) continue;
+    for (const auto& [name, amount] : given->items()) {
+      const std::string text = amount.is_string() ? amount.get<std::string>() : amount.dump();
+      if (const auto value = job::parse_quantity(text)) amounts[name] = *value;
+    }
+  }
+  return amounts;
+}
+
+// Of one pod, as the scheduler counts: containers run together, init containers one by one.
+Amounts requests_of(const job::ReplicaSpec& replicas, int slots) {
+  Amounts sum;
+  if (replicas.pod_template.is_null())
+    return requests_of(Json{{"resources", default_resources(slots)}});
+  const Json* spec = find(replicas.pod_template, "spec");
+  if (!spec) return sum;
+  for (const Json& container : list_at(*spec, "containers")) add(requests_of(container), sum);
+  for (const Json& container : list_at(*spec, "initContainers"))
+    for (const auto& [name, amount] : requests_of(container))
+      sum[name] = std::max(sum[name], amount);
+  return sum;
+}
+
+// As a quantity: whole, or in thousandths.
+std::string quantity(double amount) {
+  const double whole = std::nearbyint(amount);
+  if (std::abs(amount - whole) < 1e-6) return fmt::format("{:.0f}", whole);
+  return fmt::format("{:.0f}m", std::ceil(amount * 1000 - 1e-6));
+}
+
+// What the first `pods` of the gang ask for.
+Json min_resources(const job::TrainingJob& job, int pods) {
+  const int workers = std::min(pods, job.status.workers);
+  Amounts sum;
+  const Amounts worker = requests_of(job.spec.worker, job::slots_per_worker(job.spec));
+  for (const auto& [name, amount] : worker) sum[name] += workers * amount;
+  if (job.spec.server)
+    for (const auto& [name, amount] : requests_of(*job.spec.server, 1))
+      sum[name] += (pods - workers) * amount;
+  Json resources = Json::object();
+  for (const auto& [name, amount] : sum) resources[name] = quantity(amount);
+  return resources;
+}
+
+Json port(const char* name, int number) {
+  return {{"name", name}, {"port", number}, {"protocol", "TCP"}};
+}
+
+}  // namespace
+
+std::string service_name(const job::TrainingJob& job) { return job.metadata.name; }
+
+std::string pod_group_name(const job::TrainingJob& job) { return job.metadata.name; }
+
+std::string secret_name(const job::TrainingJob& job) {
+  std::string digits;
+  for (const char c : job.metadata.uid)
+    if (digits.size() < 8 &&
+        (std::isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f')))
+      digits += c;
+  return fmt::format("{}-keys-{:0<8}", job.metadata.name, digits);
+}
+
+std::string config_map_name(const job::TrainingJob& job) {
+  return config_map_name(job, config_data(job));
+}
+
+Json service(const job::TrainingJob& job) {
+  const Json ports =
+      Json::array({port("ssh", contract::kSshPort), port("metrics", contract::kRankPort),
+                   port("server", contract::kServerPort), port("master", contract::kMasterPort)});
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", object_metadata(job, service_name(job))},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},  // peers look for each other before they are Ready
+            {"ports", ports},
+            {"selector", {{kJobLabel, job.metadata.name}}}}}};
+}
+
+Json secret(const job::TrainingJob& job, const JobKeys& keys) {
+  Json data = Json::object();
+  const auto put = [&](std::string_view file, const std::string& bytes) {
+    data[std::string(file)] = base64(bytes);
+  };
+  put(contract::kClientKeyFile, keys.client_key);
+  put(contract::kAuthorizedKeysFile, keys.authorized_key);
+  put(contract::kHostKeyFile, keys.host_key);
+  put(contract::kKnownHostsFile, keys.known_hosts);
+  put(contract::kServerKeyFile, keys.server_key);
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"metadata", object_metadata(job, secret_name(job))},
+          {"type", "Opaque"},
+          {"immutable", true},
+          {"data", data}};
+}
+
+Json config_map(const job::TrainingJob& job) {
+  Json data = config_data(job);
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", object_metadata(job, config_map_name(job, data))},
+          {"immutable", true},
+          {"data", std::move(data)}};
+}
+
+Json pod_group(const job::TrainingJob& job) {
+  const job::SchedulingPolicy& policy = job.spec.run_policy.scheduling;
+  const bool volcano = policy.gang == job::GangScheduler::kVolcano;
+  const int pods = policy.min_available.value_or(static_cast<int>(job::gang(job).size()));
+  Json spec = {{"minMember", pods}};
+  spec["minResources"] =
+      policy.min_resources.is_object() ? policy.min_resources : min_resources(job, pods);
+  if (volcano && !policy.queue.empty()) spec["queue"] = policy.queue;
+  if (volcano && !policy.priority_class.empty()) spec["priorityClassName"] = policy.priority_class;
+  if (!volcano && policy.schedule_timeout)
+    spec["scheduleTimeoutSeconds"] = policy.schedule_timeout->count();
+  return {
+      {"apiVersion", volcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1"},
+      {"kind", "PodGroup"},
+      {"metadata", object_metadata(job, pod_group_name(job))},
+      {"spec", spec}};
+}
+
+}  // namespace coxswain::cluster

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "operator/job/training_job.h"
+
+// PURE: Pod Security `restricted`, as far as a template is silent.
+namespace coxswain::cluster {
+
+// Completes the security contexts of a PodSpec and of all its containers.
+void restrict_pod(job::Json& pod_spec);
+
+}  // namespace coxswain::cluster
