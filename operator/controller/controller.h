@@ -15,13 +15,31 @@ namespace coxswain::controller {
 // time (0: at once). Throws Error: come again, later with each failure in a row.
 using Reconcile = std::function<std::optional<std::chrono::milliseconds>(const std::string& key)>;
 
+// Takes one line, without its end. Called by several threads at once.
+using Log = std::function<void(const std::string& line)>;
+void log_to_stderr(const std::string& line);
+
 // Resource. `workers` threads that take keys from the queue and reconcile them. An exception of one
 // key is logged and counted, and harms no other.
 class Controller {
  public:
-  Controller(WorkQueue& queue, Reconcile reconcile, Metrics& metrics, int workers);
+  // `queue` and `metrics` must outlive this.
+  Controller(WorkQueue& queue, Reconcile reconcile, Metrics& metrics, int workers,
+             Log log = log_to_stderr);
 
-  void run(std::stop_token stop);  // until asked to stop; returns when all have come to an end
+  // Until asked to stop, or the queue is shut down and empty; returns when all passes that had
+  // begun have come to an end.
+  void run(std::stop_token stop);
+
+ private:
+  void work(const std::stop_token& stop);
+  void pass(const std::string& key);  // one, and what follows from it
+
+  WorkQueue& queue_;
+  const Reconcile reconcile_;
+  Metrics& metrics_;
+  const int workers_;
+  const Log log_;
 };
 
 }  // namespace coxswain::controller

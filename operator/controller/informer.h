@@ -1,20 +1,25 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 
+#include "operator/controller/interruptible_sleep.h"
 #include "operator/kube/client.h"
 
 namespace coxswain::controller {
 
-// Where an informer puts what it sees. Called on the informer's thread alone.
+// Where an informer puts what it sees. Called on the informer's thread alone; must not throw.
 class ObjectSink {
  public:
   virtual ~ObjectSink() = default;
-  virtual void begin_list() = 0;
+  virtual void begin_list() = 0;  // forget what was listed since the last one
   virtual void listed(const kube::Json& object) = 0;
   virtual void end_list(std::uint64_t version) = 0;  // the list is whole
   virtual void changed(const kube::Json& object) = 0;
@@ -24,24 +29,55 @@ class ObjectSink {
 
 struct InformerOptions {
   kube::ListQuery query;
-  // Waiting between two failed tries: 0.8 s, doubled up to 30 s, a tenth of it random, as
-  // client-go's reflector does.
-  std::function<void(std::chrono::milliseconds, std::stop_token)> sleep;
-  // What to tell of an error, once for each kind of error in a row.
+  // Waiting between two failed tries: 0.8 s, doubled up to 30 s, and up to a tenth more at random.
+  std::function<void(std::chrono::milliseconds, std::stop_token)> sleep = interruptible_sleep;
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  // What to tell of an error: once for each kind of error until something succeeds.
   std::function<void(const kube::ApiError&)> on_error = [](const kube::ApiError&) {};
 };
 
-// Resource. List, then watch; list again after 410 and after what can't be trusted; watch on from
-// the last version after everything else. States: Listing, Watching, BackingOff.
+// Resource. List, then watch; list again after 410, after what can't be trusted, and every ten
+// minutes, which heals what a lost event broke; watch on from the last version after everything
+// else. States: Listing, Watching, BackingOff.
 class Informer {
  public:
+  // Both must outlive this.
   Informer(kube::Client& client, kube::Resource resource, InformerOptions options,
            ObjectSink& sink);
 
-  void run(std::stop_token stop);  // until asked to stop
-  bool synced() const;             // the first list is whole
-  // Blocks until synced; false: stopped before.
+  void run(std::stop_token stop);  // until asked to stop; once
+  bool synced() const;             // the first list is whole. Thread-safe.
+  // Blocks until synced; false: stopped before. Thread-safe.
   bool wait_synced(std::stop_token stop) const;
+
+ private:
+  enum class State { kListing, kWatching, kBackingOff };
+
+  // Each does what its state is for and says which comes next.
+  State list();
+  State watch(std::stop_token stop);
+  State back_off(std::stop_token stop);
+
+  State rest_before(State state);
+  void take(const kube::WatchEvent& event, std::uint64_t version);
+  void tell(const kube::ApiError& error);
+  void set_synced();
+
+  kube::Client& client_;
+  const kube::Resource resource_;
+  const InformerOptions options_;
+  ObjectSink& sink_;
+
+  // Of the thread in run().
+  std::uint64_t version_ = 0;  // everything up to here was seen
+  std::chrono::steady_clock::time_point listed_;
+  int failures_ = 0;                            // in a row
+  State after_rest_ = State::kListing;          // where kBackingOff leads
+  std::set<std::pair<int, std::string>> told_;  // kinds of errors: code, reason
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable_any is_synced_;
+  bool synced_ = false;  // guarded by mutex_
 };
 
 }  // namespace coxswain::controller

@@ -37,12 +37,19 @@ struct LeaseView {
 
 enum class LeaseMove { kCreate, kTakeOver, kRenew, kWait };
 
+// The view after a GET: `record` is what it gave, nullopt that there is no such object.
+LeaseView look_at(LeaseView view, std::optional<LeaseRecord> record, Monotonic now);
+
+// A holder that has not renewed for the duration of its record has lost it.
 LeaseMove next_move(const LeaseView& view, const std::string& identity, Monotonic now,
                     const LeaseTimes& times);
 
 // The record to write for a move other than kWait.
 LeaseRecord next_record(const LeaseView& view, const std::string& identity, WallTime now,
                         const LeaseTimes& times);
+
+// The record that gives the lease away, for whoever asks next.
+LeaseRecord released_record(const LeaseRecord& record, WallTime now);
 
 // Reads and writes the Lease object; what is missing or wrong reads as released.
 LeaseRecord read_lease(const kube::Json& object);

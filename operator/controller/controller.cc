@@ -1,0 +1,64 @@
+#include "operator/controller/controller.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace coxswain::controller {
+
+namespace {
+
+std::chrono::nanoseconds thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
+
+void log_to_stderr(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
+Controller::Controller(WorkQueue& queue, Reconcile reconcile, Metrics& metrics, int workers,
+                       Log log)
+    : queue_(queue),
+      reconcile_(std::move(reconcile)),
+      metrics_(metrics),
+      workers_(workers),
+      log_(std::move(log)) {}
+
+void Controller::run(std::stop_token stop) {
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < workers_; ++i) threads.emplace_back([this, stop] { work(stop); });
+}
+
+void Controller::work(const std::stop_token& stop) {
+  while (const auto item = queue_.get(stop)) {
+    metrics_.count_queue_wait(WorkQueue::Clock::now() - item->added);
+    metrics_.set_queue_depth(queue_.size());
+    pass(item->key);
+    queue_.done(item->key);
+  }
+}
+
+void Controller::pass(const std::string& key) {
+  const auto began = WorkQueue::Clock::now();
+  const auto cpu_began = thread_time();
+  bool failed = false;
+  try {
+    const auto delay = reconcile_(key);
+    queue_.forget(key);
+    if (delay) queue_.add_after(key, *delay);
+  } catch (const std::exception& error) {
+    failed = true;
+    log_(fmt::format("reconcile failed key={} error={:?}", key, error.what()));
+    queue_.add_rate_limited(key);
+  }
+  metrics_.count_reconcile(WorkQueue::Clock::now() - began, thread_time() - cpu_began, failed);
+}
+
+}  // namespace coxswain::controller

@@ -1,0 +1,167 @@
+#include "operator/controller/informer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <random>
+
+namespace coxswain::controller {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::minutes kListAgain{10};
+constexpr std::chrono::seconds kLasted{1};  // a watch that ended sooner, with nothing, did not work
+
+milliseconds delay_after(int failures) {
+  constexpr milliseconds kFirst{800};
+  constexpr milliseconds kMost{30'000};
+  const milliseconds delay = std::min(kMost, kFirst * (1 << std::clamp(failures - 1, 0, 10)));
+  std::minstd_rand random(std::random_device{}());
+  return delay + milliseconds(std::uniform_int_distribution<long>(0, delay.count() / 10)(random));
+}
+
+std::optional<std::uint64_t> number_of(const std::string& version) {
+  std::uint64_t number = 0;
+  const char* end = version.data() + version.size();
+  const auto [rest, error] = std::from_chars(version.data(), end, number);
+  if (error != std::errc() || rest != end || number == 0) return std::nullopt;
+  return number;
+}
+
+kube::ApiError untrusted(const std::string& what) {
+  return {.code = 0, .reason = "Untrusted", .message = what, .retry_after = {}};
+}
+
+// The API server refuses this watch and would again: a list shows why, or mends it.
+bool is_refused(const kube::ApiError& error) {
+  return error.code >= 400 && error.code < 500 && error.code != 429;
+}
+
+}  // namespace
+
+Informer::Informer(kube::Client& client, kube::Resource resource, InformerOptions options,
+                   ObjectSink& sink)
+    : client_(client), resource_(std::move(resource)), options_(std::move(options)), sink_(sink) {}
+
+void Informer::run(std::stop_token stop) {
+  State state = State::kListing;
+  while (!stop.stop_requested()) {
+    switch (state) {
+      case State::kListing:
+        state = list();
+        break;
+      case State::kWatching:
+        state = watch(stop);
+        break;
+      case State::kBackingOff:
+        state = back_off(stop);
+        break;
+    }
+  }
+}
+
+Informer::State Informer::list() {
+  sink_.begin_list();
+  const auto answer = client_.list(resource_, options_.query,
+                                   [this](const kube::Json& object) { sink_.listed(object); });
+  if (!answer) {
+    tell(answer.error());
+    return rest_before(State::kListing);
+  }
+  const auto version = number_of(*answer);
+  if (!version) {
+    tell(untrusted("the list's resourceVersion is no number"));
+    return rest_before(State::kListing);
+  }
+  version_ = *version;
+  listed_ = options_.now();
+  sink_.end_list(version_);
+  set_synced();
+  return State::kWatching;
+}
+
+Informer::State Informer::watch(std::stop_token stop) {
+  const auto began = options_.now();
+  if (began - listed_ >= kListAgain) return State::kListing;
+
+  // Ended from within as well: by an event that can't be trusted.
+  std::stop_source end_source;
+  const std::stop_callback forward(stop, [&] { end_source.request_stop(); });
+  bool saw_any = false;
+  bool is_broken = false;
+  const kube::WatchEnd end =
+      client_.watch(resource_, options_.query, std::to_string(version_), end_source.get_token(),
+                    [&](const kube::WatchEvent& event) {
+                      const std::uint64_t version = kube::meta_of(event.object).resource_version;
+                      // Versions in a watch only grow. A repeated one may hide that others are
+                      // missing.
+                      is_broken = is_broken || version < version_ || version == 0;
+                      if (is_broken) return end_source.request_stop(), void();
+                      saw_any = true;
+                      take(event, version);
+                    });
+
+  const bool worked = saw_any || (!end.error && options_.now() - began >= kLasted);
+  if (worked) {
+    failures_ = 0;
+    told_.clear();
+  }
+  if (stop.stop_requested()) return State::kWatching;
+  if (is_broken) tell(untrusted("a watch went back to an older version"));
+  if (end.expired || is_broken) {
+    // At once, but not twice in a row.
+    return failures_++ == 0 ? State::kListing : rest_before(State::kListing);
+  }
+  if (end.error) tell(*end.error);
+  if (!end.error && worked) return State::kWatching;
+  return rest_before(end.error && is_refused(*end.error) ? State::kListing : State::kWatching);
+}
+
+void Informer::take(const kube::WatchEvent& event, std::uint64_t version) {
+  version_ = version;
+  switch (event.type) {
+    case kube::WatchEventType::kAdded:
+    case kube::WatchEventType::kModified:
+      return sink_.changed(event.object);
+    case kube::WatchEventType::kDeleted:
+      return sink_.deleted(event.object);
+    case kube::WatchEventType::kBookmark:
+      return sink_.progress(version);
+    case kube::WatchEventType::kError:  // ends the watch; the client says so
+      return;
+  }
+}
+
+Informer::State Informer::rest_before(State state) {
+  after_rest_ = state;
+  return State::kBackingOff;
+}
+
+Informer::State Informer::back_off(std::stop_token stop) {
+  options_.sleep(delay_after(++failures_), stop);
+  return after_rest_;
+}
+
+void Informer::tell(const kube::ApiError& error) {
+  if (told_.emplace(error.code, error.reason).second) options_.on_error(error);
+}
+
+void Informer::set_synced() {
+  const std::lock_guard lock(mutex_);
+  synced_ = true;
+  is_synced_.notify_all();
+}
+
+bool Informer::synced() const {
+  const std::lock_guard lock(mutex_);
+  return synced_;
+}
+
+bool Informer::wait_synced(std::stop_token stop) const {
+  std::unique_lock lock(mutex_);
+  return is_synced_.wait(lock, stop, [this] { return synced_; });
+}
+
+}  // namespace coxswain::controller
