@@ -1,0 +1,65 @@
+#include "crds/generator/schema.h"
+
+namespace coxswain::crd {
+
+Json described(const std::string& meaning, Json schema) {
+  Json result = {{"description", meaning}};
+  result.update(schema);
+  return result;
+}
+
+Json text(const std::string& meaning) { return described(meaning, {{"type", "string"}}); }
+
+Json time(const std::string& meaning) {
+  return described(meaning, {{"type", "string"}, {"format", "date-time"}});
+}
+
+Json boolean(const std::string& meaning) { return described(meaning, {{"type", "boolean"}}); }
+
+Json integer(const std::string& meaning, std::int64_t min, std::int64_t max) {
+  return described(
+      meaning, {{"type", "integer"}, {"format", "int32"}, {"minimum", min}, {"maximum", max}});
+}
+
+Json big_integer(const std::string& meaning) {
+  return described(meaning, {{"type", "integer"}, {"format", "int64"}});
+}
+
+Json number(const std::string& meaning) { return described(meaning, {{"type", "number"}}); }
+
+Json list(const std::string& meaning, Json items, int max_items) {
+  return described(meaning,
+                   {{"type", "array"}, {"maxItems", max_items}, {"items", std::move(items)}});
+}
+
+Json object(const std::string& meaning, Fields fields) {
+  Json schema = described(meaning, {{"type", "object"}, {"properties", Json::object()}});
+  for (const auto& [name, field] : fields) schema["properties"][name] = field;
+  return schema;
+}
+
+Json with(Json schema, const char* key, Json value) {
+  schema[key] = std::move(value);
+  return schema;
+}
+
+Json with_default(Json schema, Json value) {
+  return with(std::move(schema), "default", std::move(value));
+}
+
+Json requiring(Json schema, std::initializer_list<const char*> fields) {
+  for (const char* field : fields) schema["required"].push_back(field);
+  return schema;
+}
+
+Json with_rules(Json schema, std::initializer_list<Rule> rules) {
+  for (const Rule& rule : rules) {
+    Json entry = {{"rule", rule.rule}, {"message", rule.message}};
+    if (!rule.message_expression.empty()) entry["messageExpression"] = rule.message_expression;
+    if (!rule.field_path.empty()) entry["fieldPath"] = rule.field_path;
+    schema["x-kubernetes-validations"].push_back(entry);
+  }
+  return schema;
+}
+
+}  // namespace coxswain::crd
