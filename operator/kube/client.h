@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -80,6 +79,10 @@ class Client {
                  std::stop_token stop, const std::function<void(const WatchEvent&)>& on_event);
 
  private:
+  Result<Json> call(Request request, const std::string& resource);
+  // The 2xx answer, or why there is none after all tries.
+  Result<Response> send(Request request, const std::string& resource);
+
   Transport& transport_;
   ClientOptions options_;
 };

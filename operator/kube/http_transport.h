@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "operator/kube/config.h"
 #include "operator/kube/transport.h"
@@ -12,7 +14,10 @@ namespace coxswain::kube {
 // never goes to another host. Throws Error in the constructor for a configuration that can't work.
 class HttpTransport : public Transport {
  public:
-  explicit HttpTransport(const Config& config);
+  // What goes wrong with a file that is read anew, in a line for the log.
+  using Warn = std::function<void(const std::string& message)>;
+
+  explicit HttpTransport(const Config& config, const Warn& warn = [](const std::string&) {});
   ~HttpTransport() override;
 
   Response send(const Request& request) override;
@@ -24,7 +29,8 @@ class HttpTransport : public Transport {
   std::unique_ptr<Connections> connections_;
 };
 
-// The library's own threads, which must be counted before its first use: call once, in main.
+// The library's own threads, which must be counted before its first use: call once, in main. Two
+// keep eight callers busy: no thread of the library ever waits for an answer.
 void limit_http_threads(int count);
 
 }  // namespace coxswain::kube

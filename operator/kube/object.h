@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace coxswain::kube {
 
@@ -23,6 +24,9 @@ inline const Resource kSecrets{"", "v1", "secrets", "Secret"};
 inline const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 inline const Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
 inline const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
+
+// Everything but letters, digits and "-._~" as %XX: for a part of a path or a query.
+std::string percent_encoded(std::string_view text);
 
 std::string api_version(const Resource& resource);  // "v1", "events.k8s.io/v1"
 

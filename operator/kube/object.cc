@@ -1,0 +1,92 @@
+#include "operator/kube/object.h"
+
+#include <charconv>
+#include <string_view>
+
+namespace coxswain::kube {
+
+namespace {
+
+bool is_unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+const Json* member(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const Json* value = member(object, key);
+  return value && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+std::uint64_t number_of(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : 0;
+}
+
+std::string controller_of(const Json& metadata) {
+  const Json* owners = member(metadata, "ownerReferences");
+  if (!owners || !owners->is_array()) return "";
+  for (const Json& owner : *owners) {
+    const Json* controller = member(owner, "controller");
+    if (controller && controller->is_boolean() && controller->get<bool>())
+      return text_of(owner, "uid");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string percent_encoded(std::string_view text) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    if (is_unreserved(c)) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return encoded;
+}
+
+std::string api_version(const Resource& resource) {
+  return resource.group.empty() ? resource.version : resource.group + "/" + resource.version;
+}
+
+std::string path_of(const Resource& resource, const std::string& name_space,
+                    const std::string& name, const std::string& subresource) {
+  std::string path = resource.group.empty() ? "/api" : "/apis/" + percent_encoded(resource.group);
+  const auto add = [&path](const std::string& part) { path += "/" + percent_encoded(part); };
+  add(resource.version);
+  if (!name_space.empty()) {
+    add("namespaces");
+    add(name_space);
+  }
+  add(resource.plural);
+  if (!name.empty()) add(name);
+  if (!subresource.empty()) add(subresource);
+  return path;
+}
+
+ObjectMeta meta_of(const Json& object) {
+  const Json* metadata = member(object, "metadata");
+  if (!metadata) return {};
+  const Json* deletion = member(*metadata, "deletionTimestamp");
+  return {.name_space = text_of(*metadata, "namespace"),
+          .name = text_of(*metadata, "name"),
+          .uid = text_of(*metadata, "uid"),
+          .resource_version = number_of(text_of(*metadata, "resourceVersion")),
+          .controller_uid = controller_of(*metadata),
+          .terminating = deletion && !deletion->is_null()};
+}
+
+std::string key_of(const ObjectMeta& meta) { return meta.name_space + "/" + meta.name; }
+
+}  // namespace coxswain::kube

@@ -1,0 +1,13 @@
+#include "operator/kube/result.h"
+
+#include <fmt/format.h>
+
+namespace coxswain::kube {
+
+std::string to_text(const ApiError& error) {
+  std::string text = error.code == 0 ? error.reason : fmt::format("{} {}", error.code, error.reason);
+  if (!error.message.empty()) text += ": " + error.message;
+  return text;
+}
+
+}  // namespace coxswain::kube

@@ -1,0 +1,166 @@
+#include "operator/kube/watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace coxswain::kube {
+
+namespace {
+
+constexpr std::size_t kMaxMessageBytes = 1024;
+
+std::optional<WatchEventType> type_of(const Json& word) {
+  if (word == "ADDED") return WatchEventType::kAdded;
+  if (word == "MODIFIED") return WatchEventType::kModified;
+  if (word == "DELETED") return WatchEventType::kDeleted;
+  if (word == "BOOKMARK") return WatchEventType::kBookmark;
+  if (word == "ERROR") return WatchEventType::kError;
+  return std::nullopt;
+}
+
+// For a code whose answer gives no reason of its own.
+std::string usual_reason(int code) {
+  switch (code) {
+    case 0:
+      return "NoAnswer";
+    case 400:
+      return "BadRequest";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "NotFound";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Expired";
+    case 422:
+      return "Invalid";
+    case 429:
+      return "TooManyRequests";
+    case 500:
+      return "InternalError";
+    case 503:
+      return "ServiceUnavailable";
+    case 504:
+      return "Timeout";
+    default:
+      return code >= 300 && code < 400 ? "Redirect" : "Unknown";
+  }
+}
+
+// What others said, for a line of a log: no control characters, cut between two characters.
+std::string printable(std::string text) {
+  if (text.size() > kMaxMessageBytes) {
+    std::size_t end = kMaxMessageBytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text.resize(end);
+  }
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
+  return text;
+}
+
+std::string text_of(const Json& status, const char* key) {
+  const auto found = status.find(key);
+  return found != status.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::optional<std::chrono::seconds> delay_of(const Json& status) {
+  const auto details = status.find("details");
+  if (details == status.end() || !details->is_object()) return std::nullopt;
+  const auto seconds = details->find("retryAfterSeconds");
+  if (seconds == details->end() || !seconds->is_number_unsigned()) return std::nullopt;
+  return std::chrono::seconds(std::min(seconds->get<std::uint64_t>(), std::uint64_t{3600}));
+}
+
+// A body that is no Status is not repeated: it may be anybody's page, and may echo a header.
+std::string explain(int code, std::string_view body) {
+  if (code == 0) return printable(std::string(body));
+  if (code >= 300 && code < 400) {
+    return "the server redirects, which is not followed; is its address right?";
+  }
+  const std::size_t start = body.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos) return "the answer is empty";
+  if (body[start] == '<') return "the answer is a page, not of the API; is the server's address right?";
+  return fmt::format("the answer ({} bytes) is no Status of the API", body.size());
+}
+
+}  // namespace
+
+bool nested_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxDepth) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+std::optional<Json> parse_object(std::string_view text) {
+  if (nested_too_deep(text)) return std::nullopt;
+  Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  return object;
+}
+
+std::optional<WatchEvent> parse_watch_event(std::string_view line) {
+  std::optional<Json> event = parse_object(line);
+  if (!event) return std::nullopt;
+  const auto word = event->find("type");
+  const auto object = event->find("object");
+  if (word == event->end() || object == event->end() || !object->is_object()) return std::nullopt;
+  const auto type = type_of(*word);
+  if (!type) return std::nullopt;
+  return WatchEvent{*type, std::move(*object)};
+}
+
+bool LineBuffer::add(std::string_view piece,
+                     const std::function<bool(std::string_view line)>& on_line) {
+  while (true) {
+    const std::size_t end = piece.find('\n');
+    if (rest_.size() + std::min(end, piece.size()) > kMaxLineBytes) return false;
+    if (end == std::string_view::npos) break;
+    if (rest_.empty()) {
+      if (!on_line(piece.substr(0, end))) return false;
+    } else {
+      rest_.append(piece.substr(0, end));
+      if (!on_line(std::exchange(rest_, {}))) return false;
+    }
+    piece.remove_prefix(end + 1);
+  }
+  rest_.append(piece);
+  return true;
+}
+
+ApiError error_of(int code, std::string_view body,
+                  std::optional<std::chrono::seconds> retry_after) {
+  ApiError error{.code = code, .reason = usual_reason(code), .message = {},
+                 .retry_after = retry_after};
+  const std::optional<Json> status = code == 0 ? std::nullopt : parse_object(body);
+  if (!status || text_of(*status, "kind") != "Status") {
+    error.message = explain(code, body);
+    return error;
+  }
+  error.message = printable(text_of(*status, "message"));
+  if (std::string reason = text_of(*status, "reason"); !reason.empty())
+    error.reason = printable(std::move(reason));
+  if (!error.retry_after) error.retry_after = delay_of(*status);
+  return error;
+}
+
+}  // namespace coxswain::kube
