@@ -7,9 +7,11 @@
 #include <fstream>
 #include <iostream>
 
+#include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
 #include "operator/job/validation.h"
 #include "operator/job/worker_spec.h"
+#include "operator/job/yaml_text.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain {
@@ -17,23 +19,13 @@ namespace coxswain {
 namespace {
 
 constexpr std::size_t kMaxBytes = (1 << 20) + 1;  // one more than the reader takes
+constexpr const char* kUidToCome = "00000000-0000-0000-0000-000000000000";
 
 std::string read_all(std::istream& in) {
   std::string text(kMaxBytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   return text;
-}
-
-std::string indented(const std::string& text) {
-  std::string result;
-  std::size_t start = 0;
-  while (start < text.size()) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    result += "  " + text.substr(start, end - start) + "\n";
-    start = end + 1;
-  }
-  return result;
 }
 
 }  // namespace
@@ -61,15 +53,23 @@ std::string problems_of(const job::TrainingJob& job, const std::string& file_nam
 }
 
 std::string describe_gang(job::TrainingJob job) {
+  job.metadata.uid = kUidToCome;
   job.status.workers = job.spec.worker.replicas;
   if (job.status.image.empty()) {
     job.status.image = job.spec.image.value_or(job::Installation{}.trainer_image);
   }
+  std::vector<job::Json> objects = {cluster::service(job)};
+  if (job::needs_keys(job.spec)) objects.push_back(cluster::secret(job, {}));
+  objects.push_back(cluster::config_map(job));
+  if (job.spec.run_policy.scheduling.gang != job::GangScheduler::kNone) {
+    objects.push_back(cluster::pod_group(job));
+  }
+  const std::string config_map = cluster::config_map_name(job);
+  for (const job::WorkerId& id : job::gang(job)) {
+    objects.push_back(cluster::pod(job, id, config_map));
+  }
   std::string text;
-  for (const job::WorkerId& id : job::gang(job)) text += to_text(job::worker_spec(job, id));
-  text += fmt::format("hostfile\n{}", indented(job::hostfile(job)));
-  const std::string config = job::training_config(job, job::Paths{});
-  if (!config.empty()) text += fmt::format("training.yaml\n{}", indented(config));
+  for (const job::Json& object : objects) text += "---\n" + job::to_yaml(object);
   return text;
 }
 

@@ -18,8 +18,9 @@ job::TrainingJob read_job_file(const std::filesystem::path& file);
 std::string problems_of(const job::TrainingJob& job, const std::string& file_name,
                         const job::Installation& installation = {});
 
-// What would be made for the first attempt: every worker with command, environment and mounts, the
-// hostfile, the configuration.
+// The objects that would be made for the first attempt, as YAML documents: services, config map
+// with hostfile and configuration, every pod. Those that the job itself can't tell, its uid and its
+// keys, are zeros and empty.
 std::string describe_gang(job::TrainingJob job);
 
 }  // namespace coxswain
