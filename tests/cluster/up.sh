@@ -121,8 +121,9 @@ start_controllers() {
 apply_crds() {
   [ -n "$(ls "$ROOT"/crds/*.yaml 2>/dev/null)" ] || return 0
   kc apply --request-timeout 30s -f "$ROOT/crds" >/dev/null || die "the API server refused the CRDs"
-  kc wait --for condition=Established --timeout 30s --request-timeout 35s \
-    -f "$ROOT/crds" >/dev/null || die "the CRDs are not established after 30 s"
+  # Not --timeout alone: kubectl fails at once while a new CRD has no conditions.
+  wait_for 30 "established CRDs" kc wait --for condition=Established --timeout 1s \
+    --recursive=false -f "$ROOT/crds" || die "the CRDs are not established after 30 s"
 }
 
 need openssl openssl
