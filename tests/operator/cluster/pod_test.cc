@@ -1,0 +1,240 @@
+#include "operator/cluster/pod.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "operator/cluster/base64.h"
+#include "operator/job/job_reader.h"
+#include "operator/job/worker_spec.h"
+#include "tests/operator/cluster/pod_fixtures.h"
+
+namespace coxswain::test {
+
+namespace {
+
+using job::Json;
+using job::Role;
+
+constexpr job::WorkerId kFirst{Role::kWorker, 0, 1};
+constexpr job::WorkerId kSecond{Role::kWorker, 1, 1};
+
+job::TrainingJob job_of(const char* text) { return started(job::read_job(text, "job.yaml")); }
+
+// The MPI job with a template whose pod is `spec`.
+job::TrainingJob with_pod(const char* spec, bool training = true) {
+  job::TrainingJob job = job_of(kMpiJob);
+  job.spec.worker.pod_template = {{"spec", Json::parse(spec)}};
+  if (!training) job.spec.training.reset();
+  return job;
+}
+
+const Json& spec_at(const Json& pod, const char* pointer) {
+  return pod.at("spec").at(Json::json_pointer(pointer));
+}
+
+std::set<std::string> values(const Json& list, const char* key) {
+  std::set<std::string> found;
+  for (const Json& each : list) EXPECT_TRUE(found.insert(each.at(key)).second) << list;
+  return found;
+}
+
+}  // namespace
+
+TEST(Pod, labels_and_annotations_of_the_template_stay_where_they_are_not_ours) {
+  const Json pod = cluster::pod(job_of(kForeignJob), kFirst);
+  EXPECT_EQ(pod["metadata"]["labels"]["team"], "vision");
+  EXPECT_EQ(pod["metadata"]["labels"]["coxswain.dev/attempt"], "1");
+  EXPECT_EQ(pod["metadata"]["annotations"]["sidecar.istio.io/inject"], "false");
+  EXPECT_EQ(pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"], "pytorch");
+}
+
+TEST(Pod, our_environment_comes_first_so_that_a_template_may_refer_to_it) {
+  const Json pod = cluster::pod(job_of(kForeignJob), kSecond);
+  const Json& env = spec_at(pod, "/containers/0/env");
+  EXPECT_EQ(env.front()["name"], "COXSWAIN_ATTEMPT");
+  EXPECT_EQ(env.back(), Json({{"name", "EPOCHS"}, {"value", "90"}}));
+  EXPECT_EQ(spec_at(pod, "/containers/0/args"), Json({"--rank=$(PET_NODE_RANK)"}));
+  values(env, "name");
+}
+
+TEST(Pod, our_environment_stands_against_the_templates) {
+  const auto job =
+      with_pod(R"({"containers":[{"name":"a","env":[{"name":"COXSWAIN_INDEX","value":"9"}]}]})");
+  const Json pod = cluster::pod(job, kSecond);
+  for (const Json& variable : spec_at(pod, "/containers/0/env"))
+    EXPECT_TRUE(variable["name"] != "COXSWAIN_INDEX" || variable["value"] == "1");
+  values(spec_at(pod, "/containers/0/env"), "name");
+}
+
+TEST(Pod, the_templates_image_stands_before_the_jobs) {
+  EXPECT_EQ(spec_at(cluster::pod(job_of(kForeignJob), kFirst), "/containers/0/image"),
+            "registry.example/ddp:1");
+  EXPECT_EQ(spec_at(cluster::pod(with_pod(R"({"containers":[{"name":"a"}]})"), kFirst),
+                    "/containers/0/image"),
+            "coxswain/trainer-cpu");
+}
+
+TEST(Pod, is_ready_when_its_ranks_are_in_training) {
+  const char* own = R"({"containers":[{"name":"a","command":["train"]}]})";
+  auto env = job_of(kMpiJob);
+  env.spec.launcher = job::Launcher::kEnv;
+  auto mpi_own = with_pod(own, false);
+  mpi_own.spec.launcher = job::Launcher::kMpi;
+  struct Row {
+    const char* what;
+    job::TrainingJob job;
+    job::WorkerId id;
+    const char* probe;  // null: none
+  };
+  const Row rows[] = {
+      {"worker 0 of MPI", job_of(kMpiJob), kFirst, "httpGet"},
+      {"a serving worker", job_of(kMpiJob), kSecond, "tcpSocket"},
+      {"Env with training", env, kSecond, "httpGet"},
+      {"MPI with an own command", mpi_own, kFirst, "tcpSocket"},
+      {"a foreign program", with_pod(own, false), kFirst, nullptr},
+      {"a server", job_of(kServersJob), {Role::kServer, 0, 1}, "httpGet"},
+  };
+  for (const auto& [what, job, id, probe] : rows) {
+    const Json container = spec_at(cluster::pod(job, id), "/containers/0");
+    ASSERT_EQ(container.contains("readinessProbe"), probe != nullptr) << what;
+    EXPECT_TRUE(!probe || container["readinessProbe"].contains(probe)) << what;
+  }
+}
+
+TEST(Pod, tolerates_lost_nodes_for_30_s_unless_the_template_says) {
+  const std::pair<const char*, std::size_t> rows[] = {
+      {R"([])", 2},
+      {R"([{"operator":"Exists"}])", 1},
+      {R"([{"key":"node.kubernetes.io/not-ready","operator":"Exists"}])", 2},
+      {R"([{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoSchedule"}])", 3},
+      {R"([{"key":"gpu","operator":"Exists"}])", 3},
+  };
+  for (const auto& [tolerations, count] : rows) {
+    auto job = with_pod(R"({"containers":[{"name":"a"}]})");
+    job.spec.worker.pod_template["spec"]["tolerations"] = Json::parse(tolerations);
+    EXPECT_EQ(spec_at(cluster::pod(job, kFirst), "/tolerations").size(), count) << tolerations;
+  }
+}
+
+TEST(Pod, mounts_each_volume_and_each_place_once) {
+  const auto job = with_pod(R"({"containers":[{"name":"trainer","volumeMounts":[
+        {"name":"mine","mountPath":"/data"},{"name":"big","mountPath":"/dev/shm"}]}],
+      "volumes":[{"name":"coxswain-files","emptyDir":{}},{"name":"data","emptyDir":{}},
+        {"name":"big","emptyDir":{}},{"name":"mine","emptyDir":{}}]})");
+  const Json pod = cluster::pod(job, kFirst);
+  const auto volumes = values(spec_at(pod, "/volumes"), "name");
+  const auto places = values(spec_at(pod, "/containers/0/volumeMounts"), "mountPath");
+  EXPECT_EQ(volumes, (std::set<std::string>{"big", "checkpoints", "coxswain-files", "coxswain-run",
+                                            "data", "mine"}));
+  EXPECT_EQ(places, (std::set<std::string>{"/checkpoints", "/data", "/dev/shm", "/etc/coxswain",
+                                           "/run/coxswain"}));
+}
+
+TEST(Pod, keys_are_where_our_programs_need_them) {
+  const auto has_secret = [](const Json& pod) {
+    return pod.dump().find("-keys-5f0c3a9e") != std::string::npos;
+  };
+  auto env = job_of(kMpiJob);
+  env.spec.launcher = job::Launcher::kEnv;
+  EXPECT_TRUE(has_secret(cluster::pod(job_of(kMpiJob), kSecond)));
+  EXPECT_TRUE(has_secret(cluster::pod(job_of(kServersJob), {Role::kServer, 0, 1})));
+  EXPECT_FALSE(has_secret(cluster::pod(env, kFirst)));
+  EXPECT_FALSE(has_secret(cluster::pod(job_of(kForeignJob), kFirst)));
+}
+
+TEST(Pod, contradicts_no_template_that_the_chart_lets_through) {
+  const auto job = with_pod(R"({"securityContext":{"runAsUser":0},"containers":[
+      {"name":"trainer","securityContext":{"privileged":true}},
+      {"name":"b","securityContext":{"runAsUser":0,"capabilities":{"drop":[]}}}]})");
+  const Json pod = cluster::pod(job, kFirst);
+  EXPECT_EQ(spec_at(pod, "/securityContext/runAsNonRoot"), false);
+  EXPECT_EQ(spec_at(pod, "/containers/0/securityContext"), Json({{"privileged", true}}));
+  EXPECT_EQ(spec_at(pod, "/containers/1/securityContext/runAsNonRoot"), false);
+  EXPECT_EQ(spec_at(pod, "/containers/1/securityContext/capabilities/drop"), Json::array());
+}
+
+// Templates are checked before a gang is made; one that changed since must not stop the operator.
+TEST(Pod, takes_any_json_in_a_template) {
+  const job::TrainingJob whole = job_of(kSidecarJob);
+  const Json odd[] = {
+      nullptr, true, -1, 1e300, "text", Json::array(), Json::object(), Json::array({nullptr})};
+  const Json leaves = whole.spec.worker.pod_template.flatten();
+  int places = 0;
+  for (const auto& [path, value] : leaves.items()) {
+    for (Json::json_pointer place(path);; place = place.parent_pointer()) {
+      for (const Json& other : odd) {
+        job::TrainingJob job = whole;
+        job.spec.worker.pod_template[place] = other;
+        const Json pod = cluster::pod(job, kFirst);
+        EXPECT_EQ(pod["spec"]["hostname"], "sidecar-worker-0") << place << " " << other;
+        cluster::pod_group(job);
+        ++places;
+      }
+      if (place.empty()) break;
+    }
+  }
+  EXPECT_GT(places, 1000);
+}
+
+TEST(Objects, are_named_by_what_they_hold) {
+  job::TrainingJob job = job_of(kMpiJob);
+  const std::string name = cluster::config_map_name(job);
+  EXPECT_EQ(name, cluster::config_map(job)["metadata"]["name"]);
+  EXPECT_EQ(name, cluster::config_map_name(started(job, 7))) << "the same in every attempt";
+  job.status.workers = 3;
+  EXPECT_NE(name, cluster::config_map_name(job)) << "another hostfile";
+  job = job_of(kMpiJob);
+  (*job.spec.training)["epochs"] = 11;
+  EXPECT_NE(name, cluster::config_map_name(job)) << "another configuration";
+
+  const std::pair<const char*, const char*> uids[] = {
+      {"5f0c3a9e-9d3b-4a55-8a4f-0d6f1a2b3c4d", "mnist-keys-5f0c3a9e"},
+      {"u-1", "mnist-keys-10000000"},
+      {"", "mnist-keys-00000000"}};
+  for (const auto& [uid, secret] : uids) {
+    job.metadata.uid = uid;
+    EXPECT_EQ(cluster::secret_name(job), secret);
+  }
+}
+
+TEST(Objects, the_secret_holds_every_key_encoded) {
+  const Json secret =
+      cluster::secret(job_of(kMpiJob), {"client", "authorized", "host", "hosts", "server"});
+  EXPECT_EQ(secret["data"], Json({{"id_ecdsa", cluster::base64("client")},
+                                  {"authorized_keys", cluster::base64("authorized")},
+                                  {"ssh_host_ecdsa_key", cluster::base64("host")},
+                                  {"known_hosts", cluster::base64("hosts")},
+                                  {"server_key", cluster::base64("server")}}));
+  EXPECT_EQ(secret["immutable"], true);
+}
+
+// A ConfigMap holds 1 MiB, an environment variable 128 KiB.
+TEST(Objects, hold_the_largest_job) {
+  job::TrainingJob job = job_of(kMpiJob);
+  job.metadata.name = std::string(51, 'j');
+  job.metadata.name_space = std::string(63, 'n');
+  job.spec.worker.replicas = 4096;
+  job.spec.slots_per_worker = 1024;
+  const std::string data = cluster::config_map(started(job))["data"].dump();
+  EXPECT_GT(data.size(), 700'000U);
+  EXPECT_LT(data.size(), 1'000'000U);
+  const Json pod = cluster::pod(started(job), {Role::kWorker, 4095, 1}, "config");
+  EXPECT_EQ(pod["metadata"]["name"].get<std::string>().size(), 63U);
+  EXPECT_LT(pod.dump().size(), 10'000U);
+}
+
+TEST(Objects, a_pod_group_waits_for_the_whole_gang_unless_told) {
+  job::TrainingJob job = job_of(kVolcanoJob);
+  auto& policy = job.spec.run_policy.scheduling;
+  EXPECT_EQ(cluster::pod_group(job)["spec"]["minMember"], 2);
+  policy.min_available.reset();
+  EXPECT_EQ(cluster::pod_group(job)["spec"]["minMember"], 3);
+  EXPECT_EQ(cluster::pod_group(job)["spec"]["minResources"],
+            Json({{"cpu", "6"}, {"memory", "12884901888"}}));
+  policy.min_resources = {{"cpu", 1}};
+  EXPECT_EQ(cluster::pod_group(job)["spec"]["minResources"], Json({{"cpu", 1}}));
+}
+
+}  // namespace coxswain::test
