@@ -19,7 +19,10 @@ class FakeApiServer:
     def __init__(self):
         self.requests, self.objects, self.events = [], {}, []
         self.version, self.changed = 100, threading.Condition()
-        self.expire_watches_before = 0
+        self.expire_watches_before = 0  # of older versions: 410
+        self.hold_events = False  # watches say nothing
+        self.missing = []  # collections that are not there
+        self.generation = 0  # of watches: those of an older one end
         self._directory = tempfile.TemporaryDirectory()
         certificate, key = kube_access.make_certificate(self._directory.name)
         handler = type("Handler", (Handler,), {"fake": self})
@@ -47,6 +50,11 @@ class FakeApiServer:
                 self.objects[key] = item
             line = json.dumps({"type": kind, "object": item}, separators=(",", ":"))
             self.events.append((self.version, collection, line))
+            self.changed.notify_all()
+
+    def end_watches(self):
+        with self.changed:
+            self.generation += 1
             self.changed.notify_all()
 
     def close(self):
@@ -81,6 +89,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.arrived()
         path, _, query = self.path.partition("?")
+        if path in self.fake.missing:
+            return self.answer(404, {"kind": "Status", "code": 404})
         if "watch=" in query:
             return self.stream(path, int(query.partition("resourceVersion=")[2].split("&")[0] or 0))
         if path in self.fake.objects:
@@ -115,13 +125,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             error = {"type": "ERROR", "object": {"kind": "Status", "code": 410}}
             self.piece(json.dumps(error) + "\n")
             return self.wfile.write(b"0\r\n\r\n")
-        deadline = time.monotonic() + 20
+        deadline, generation = time.monotonic() + 20, self.fake.generation
         while True:
             with self.fake.changed:
-                due = [event for event in self.fake.events
-                       if event[0] > version and event[1] == collection]
-                if self.fake.stopped or time.monotonic() > deadline:
+                over = self.fake.stopped or generation != self.fake.generation
+                if over or time.monotonic() > deadline:
                     return self.wfile.write(b"0\r\n\r\n")
+                due = [event for event in self.fake.events if not self.fake.hold_events
+                       and event[0] > version and event[1] == collection]
                 if not due:
                     self.fake.changed.wait(1)
                     continue
