@@ -15,6 +15,15 @@ constexpr auto kVolumeKinds =
     std::to_array<std::string_view>({"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral",
                                      "persistentVolumeClaim", "projected", "secret"});
 
+// The sysctls that Kubernetes calls safe.
+constexpr auto kSysctls = std::to_array<std::string_view>(
+    {"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+     "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
+     "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
+     "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem"});
+
+constexpr std::string_view kAppArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/";
+
 constexpr const char* kWhy = " is outside Pod Security `restricted`; remove it";
 
 void refuse(JsonFields& fields, const std::string& path, const Json& value) {
@@ -35,12 +44,41 @@ void refuse_unless(JsonFields& fields, const char* key,
   if (!fits) refuse(fields, fields.path_of(key), *value);
 }
 
+// The member as fields of its own, where it is there.
+std::optional<JsonFields> within(JsonFields& owner, const char* key) {
+  const Json* value = owner.find(key);
+  if (!value) return std::nullopt;
+  return JsonFields(*value, owner.path_of(key), owner.problems());
+}
+
 void check_capabilities(JsonFields& context) {
   const Json* value = context.find("capabilities");
   if (!value) return;
   JsonFields capabilities(*value, context.path_of("capabilities"), context.problems());
   for (const auto& [added, path] : capabilities.elements("add"))
     if (added != "NET_BIND_SERVICE") refuse(context, path, added);
+  const Json* drop = capabilities.find("drop");
+  if (drop && drop->is_array() && std::find(drop->begin(), drop->end(), "ALL") == drop->end())
+    context.refuse(capabilities.path_of("drop"),
+                   "must hold ALL, by Pod Security `restricted`; or leave it out");
+}
+
+void check_selinux(JsonFields& context) {
+  auto options = within(context, "seLinuxOptions");
+  if (!options) return;
+  refuse_unless(*options, "type",
+                {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"});
+  refuse_unless(*options, "user", {""});
+  refuse_unless(*options, "role", {""});
+}
+
+void check_sysctls(JsonFields& context) {
+  for (const auto& [value, path] : context.elements("sysctls")) {
+    const Json name = value.is_object() ? value.value("name", Json()) : Json();
+    const bool safe = name.is_string() && std::find(kSysctls.begin(), kSysctls.end(),
+                                                    name.get<std::string>()) != kSysctls.end();
+    if (!safe) refuse(context, path + ".name", name);
+  }
 }
 
 // The fields that pods and containers have in common, and those of containers alone.
@@ -54,25 +92,32 @@ void check_security_context(JsonFields& owner) {
   refuse_if(context, "runAsUser", 0);
   refuse_unless(context, "procMount", {"Default"});
   check_capabilities(context);
-  if (const Json* profile = context.find("seccompProfile")) {
-    JsonFields seccomp(*profile, context.path_of("seccompProfile"), context.problems());
-    refuse_unless(seccomp, "type", {"RuntimeDefault", "Localhost"});
-  }
-  if (const Json* windows = context.find("windowsOptions")) {
-    JsonFields options(*windows, context.path_of("windowsOptions"), context.problems());
-    refuse_if(options, "hostProcess", true);
-  }
-  if (const Json* selinux = context.find("seLinuxOptions"))
-    refuse(context, context.path_of("seLinuxOptions"), *selinux);
-  for (const auto& [sysctl, path] : context.elements("sysctls")) refuse(context, path, sysctl);
+  for (const char* profile : {"seccompProfile", "appArmorProfile"})
+    if (auto fields = within(context, profile))
+      refuse_unless(*fields, "type", {"RuntimeDefault", "Localhost"});
+  if (auto options = within(context, "windowsOptions")) refuse_if(*options, "hostProcess", true);
+  check_selinux(context);
+  check_sysctls(context);
+}
+
+// A probe or hook is of the pod itself, never of another host.
+void check_handler(JsonFields& owner, const char* key) {
+  auto handler = within(owner, key);
+  if (!handler) return;
+  for (const char* kind : {"httpGet", "tcpSocket"})
+    if (auto action = within(*handler, kind)) refuse_unless(*action, "host", {""});
 }
 
 void check_container(const Json& value, const std::string& path, std::vector<Problem>& problems) {
   JsonFields container(value, path, problems);
   check_security_context(container);
   for (const auto& [port, port_path] : container.elements("ports"))
-    if (port.is_object() && port.contains("hostPort"))
+    if (port.is_object() && port.contains("hostPort") && port.at("hostPort") != 0)
       refuse(container, port_path + ".hostPort", port.at("hostPort"));
+  for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"})
+    check_handler(container, probe);
+  if (auto lifecycle = within(container, "lifecycle"))
+    for (const char* hook : {"postStart", "preStop"}) check_handler(*lifecycle, hook);
 }
 
 }  // namespace
@@ -100,6 +145,21 @@ void check_restricted(JsonFields& pod) {
   for (const char* list : {"containers", "initContainers"})
     for (const auto& [value, path] : pod.elements(list))
       check_container(value, path, pod.problems());
+  for (const auto& [value, path] : pod.elements("ephemeralContainers"))
+    pod.refuse(path, "only for debugging a running pod; remove it");
+}
+
+void check_restricted_annotations(JsonFields& metadata) {
+  auto annotations = within(metadata, "annotations");
+  if (!annotations) return;
+  Json values = Json::object();
+  metadata.read_object("annotations", values);
+  for (const auto& [key, value] : values.items()) {
+    if (!key.starts_with(kAppArmorAnnotation)) continue;
+    const std::string profile = value.is_string() ? value.get<std::string>() : "";
+    if (profile != "runtime/default" && !profile.starts_with("localhost/"))
+      refuse(*annotations, annotations->path_of(key), value);
+  }
 }
 
 void refuse_namespaces(const Json& value, const std::string& path, std::vector<Problem>& problems) {

@@ -11,6 +11,7 @@ namespace coxswain::job {
 // What Pod Security `restricted` forbids in a PodSpec, and what it needs is not asked for here: our
 // pods get it by default.
 void check_restricted(JsonFields& pod);
+void check_restricted_annotations(JsonFields& metadata);  // of a template
 
 void check_volume_kind(const std::string& kind, const std::string& path,
                        std::vector<Problem>& problems);

@@ -130,11 +130,38 @@ void check_container(const Json& value, const std::string& path, bool trains,
   check_mounts(container, volumes);
 }
 
+// Where the job's own volumes are mounted in the container that trains.
+std::set<std::string> own_places(const Spec& spec) {
+  std::set<std::string> places = {"/etc/coxswain", "/run/coxswain"};
+  if (spec.data_volume) places.insert("/data");
+  if (spec.checkpoints_volume) places.insert("/checkpoints");
+  return places;
+}
+
+void check_places(const Json& container, const std::string& path,
+                  const std::set<std::string>& places, std::vector<Problem>& problems) {
+  JsonFields fields(container, path, problems);
+  for (const auto& [mount, mount_path] : fields.elements("volumeMounts")) {
+    const std::string place = text_at(mount, "mountPath");
+    if (places.contains(place))
+      fields.refuse(mount_path + ".mountPath",
+                    fmt::format("{} is where the operator mounts its own; use another place",
+                                contract::quote(place)));
+  }
+}
+
+// Those that the containers of a template may mount: its own, and the job's.
 std::set<std::string> volume_names(const TrainingJob& job, JsonFields& pod) {
-  std::set<std::string> names;
-  for (const auto& [value, path] : pod.elements("volumes")) names.insert(text_at(value, "name"));
-  if (job.spec.data_volume) names.insert("data");
-  if (job.spec.checkpoints_volume) names.insert("checkpoints");
+  std::set<std::string> ours;
+  if (job.spec.data_volume) ours.insert("data");
+  if (job.spec.checkpoints_volume) ours.insert("checkpoints");
+  std::set<std::string> names = ours;
+  for (const auto& [value, path] : pod.elements("volumes")) {
+    const std::string name = text_at(value, "name");
+    if (ours.contains(name) || name.starts_with("coxswain-"))
+      pod.refuse(path + ".name", contract::quote(name) + " is the operator's own; rename it");
+    names.insert(name);
+  }
   return names;
 }
 
@@ -150,6 +177,7 @@ void check_containers(const TrainingJob& job, const ReplicaSpec& replicas, JsonF
     if (!name.empty() && !names.insert(name).second)
       pod.refuse(path + ".name", "a second container named " + contract::quote(name));
     check_container(value, path, &value == trainer, volumes, pod.problems());
+    if (&value == trainer) check_places(value, path, own_places(job.spec), pod.problems());
   }
   for (const auto& [value, path] : pod.elements("initContainers"))
     check_container(value, path, false, volumes, pod.problems());
@@ -170,6 +198,9 @@ void check_placement(JsonFields& pod) {
     if (!how.empty() && how != "Exists" && how != "Equal")
       pod.refuse(path + ".operator", "must be Exists or Equal, got " + contract::quote(how));
   }
+  const Json* system = pod.find("os");
+  if (system && text_at(*system, "name") == "windows")
+    pod.refuse(pod.path_of("os.name"), "workers are Linux pods; remove it");
   const Json* restart = pod.find("restartPolicy");
   if (restart && *restart != "Never")
     pod.refuse(pod.path_of("restartPolicy"),
@@ -200,7 +231,12 @@ void check_template(const TrainingJob& job, const ReplicaSpec& replicas, const s
   JsonFields pod(*spec, fields.path_of("spec"), problems);
   check_containers(job, replicas, pod);
   check_placement(pod);
-  if (!installation.unrestricted_templates) check_restricted(pod);
+  if (installation.unrestricted_templates) return;
+  check_restricted(pod);
+  if (const Json* metadata = fields.find("metadata")) {
+    JsonFields of_template(*metadata, fields.path_of("metadata"), problems);
+    check_restricted_annotations(of_template);
+  }
 }
 
 void check_volume_source(const Json& source, const std::string& path,

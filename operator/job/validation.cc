@@ -17,7 +17,8 @@ namespace {
 using Problems = std::vector<Problem>;
 
 constexpr std::size_t kMaxNameLength = 51;  // leaves room for "-worker-4095" in a label of 63
-constexpr std::size_t kMaxHostfileBytes = std::size_t{1} << 20;  // of a ConfigMap
+constexpr std::size_t kMaxConfigMapBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxVariableBytes = 127 * 1024;  // Linux takes 128 KiB with the name
 
 void check_name(const TrainingJob& job, Problems& problems) {
   const std::string& name = job.metadata.name;
@@ -85,15 +86,22 @@ void check_image(const Spec& spec, Problems& problems) {
         {"spec.image", 0, "not an image ([registry/]name[:tag]): " + contract::quote(*spec.image)});
 }
 
-void check_hostfile(const TrainingJob& job, Problems& problems) {
+// What is handed to every pod must fit into a ConfigMap, and into one environment variable.
+void check_sizes(const TrainingJob& job, Problems& problems) {
   TrainingJob full = job;
   full.status.workers = job.spec.worker.replicas;
-  const std::size_t bytes = hostfile(full).size();
-  if (bytes > kMaxHostfileBytes)
+  const std::size_t bytes = hostfile(full).size() + training_config(full).size();
+  if (bytes > kMaxConfigMapBytes)
     problems.push_back({"spec.replicaSpecs.Worker.replicas", 0,
-                        fmt::format("the hostfile would take {} bytes, at most {}: use fewer "
-                                    "workers with more slots, or a shorter name",
-                                    bytes, kMaxHostfileBytes)});
+                        fmt::format("hostfile and configuration would take {} bytes, at most {}: "
+                                    "use fewer workers with more slots, or a shorter name",
+                                    bytes, kMaxConfigMapBytes)});
+  for (const auto& [name, value] : worker_spec(full, {}).environment)
+    if (value.size() > kMaxVariableBytes)
+      problems.push_back(
+          {name == "TF_CONFIG" ? "spec.rendezvous" : "spec.replicaSpecs.Server", 0,
+           fmt::format("{} would take {} bytes, at most {}: use fewer pods{}", name, value.size(),
+                       kMaxVariableBytes, name == "TF_CONFIG" ? ", or leave TensorFlow out" : "")});
 }
 
 void check_training(const TrainingJob& job, Problems& problems) {
@@ -126,7 +134,7 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
     check_volume_source(*spec.checkpoints_volume, "spec.volumes.checkpoints", installation,
                         problems);
   check_elastic(spec, problems);
-  check_hostfile(job, problems);
+  check_sizes(job, problems);
   check_training(job, problems);
   for (Problem& problem : problems)
     if (problem.line == 0) problem.line = line_of(job, problem.path);
