@@ -1,8 +1,5 @@
 #include "operator/controller/controller.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <ctime>
 #include <exception>
 #include <thread>
@@ -21,15 +18,13 @@ std::chrono::nanoseconds thread_time() {
 
 }  // namespace
 
-void log_to_stderr(const std::string& line) { fmt::print(stderr, "{}\n", line); }
-
 Controller::Controller(WorkQueue& queue, Reconcile reconcile, Metrics& metrics, int workers,
-                       Log log)
+                       OnFailure on_failure)
     : queue_(queue),
       reconcile_(std::move(reconcile)),
       metrics_(metrics),
       workers_(workers),
-      log_(std::move(log)) {}
+      on_failure_(std::move(on_failure)) {}
 
 void Controller::run(std::stop_token stop) {
   std::vector<std::jthread> threads;
@@ -55,7 +50,7 @@ void Controller::pass(const std::string& key) {
     if (delay) queue_.add_after(key, *delay);
   } catch (const std::exception& error) {
     failed = true;
-    log_(fmt::format("reconcile failed key={} error={:?}", key, error.what()));
+    on_failure_(key, error.what());
     queue_.add_rate_limited(key);
   }
   metrics_.count_reconcile(WorkQueue::Clock::now() - began, thread_time() - cpu_began, failed);

@@ -15,17 +15,16 @@ namespace coxswain::controller {
 // time (0: at once). Throws Error: come again, later with each failure in a row.
 using Reconcile = std::function<std::optional<std::chrono::milliseconds>(const std::string& key)>;
 
-// Takes one line, without its end. Called by several threads at once.
-using Log = std::function<void(const std::string& line)>;
-void log_to_stderr(const std::string& line);
+// Told of each pass that failed. Called by several threads at once.
+using OnFailure = std::function<void(const std::string& key, const std::string& what)>;
 
 // Resource. `workers` threads that take keys from the queue and reconcile them. An exception of one
-// key is logged and counted, and harms no other.
+// key is told and counted, and harms no other.
 class Controller {
  public:
   // `queue` and `metrics` must outlive this.
   Controller(WorkQueue& queue, Reconcile reconcile, Metrics& metrics, int workers,
-             Log log = log_to_stderr);
+             OnFailure on_failure);
 
   // Until asked to stop, or the queue is shut down and empty; returns when all passes that had
   // begun have come to an end.
@@ -39,7 +38,7 @@ class Controller {
   const Reconcile reconcile_;
   Metrics& metrics_;
   const int workers_;
-  const Log log_;
+  const OnFailure on_failure_;
 };
 
 }  // namespace coxswain::controller

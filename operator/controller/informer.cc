@@ -64,8 +64,9 @@ void Informer::run(std::stop_token stop) {
 
 Informer::State Informer::list() {
   sink_.begin_list();
-  const auto answer = client_.list(resource_, options_.query,
-                                   [this](const kube::Json& object) { sink_.listed(object); });
+  const auto answer = client_.list(
+      resource_, options_.query, [this](const kube::Json& object) { sink_.listed(object); },
+      [this] { sink_.begin_list(); });
   if (!answer) {
     tell(answer.error());
     return rest_before(State::kListing);

@@ -57,19 +57,23 @@ class Store {
  private:
   // An object that an answer told us is gone, before the watch did.
   struct Gone {
-    std::string name_space;
-    std::uint64_t version = 0;  // the newest we know of; its end is newer
+    kube::ObjectMeta meta;  // as it was last known; its end is newer
+    // Of it, or of what had its name before.
+    bool covers(const kube::ObjectMeta& other) const {
+      return other.uid == meta.uid || other.resource_version <= meta.resource_version;
+    }
   };
 
   // All are called with mutex_ held.
   std::string watch_of(const std::string& name_space) const;
   bool enter(const kube::ObjectMeta& meta, T value, bool passed);
+  static bool ends(const kube::ObjectMeta& deleted, const kube::ObjectMeta& stored);
   void erase(typename std::map<std::string, Entry>::iterator entry);
 
   mutable std::mutex mutex_;  // guards all below
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::set<std::string>> owned_;  // keys by uid of their controller
-  std::map<std::string, Gone> gone_;                    // by uid; until the watch or a list says so
+  std::map<std::string, Gone> gone_;                    // until the watch or a list says so too
   std::map<std::string, std::uint64_t> seen_;           // by namespace watched, "": all
 };
 
@@ -94,8 +98,9 @@ bool Store<T>::put_answer(const kube::ObjectMeta& meta, T value) {
 // `passed`: the watch has told everything up to this version, so an absent object is gone.
 template <class T>
 bool Store<T>::enter(const kube::ObjectMeta& meta, T value, bool passed) {
-  if (gone_.contains(meta.uid)) return false;
   const std::string key = kube::key_of(meta);
+  const auto gone = gone_.find(key);
+  if (gone != gone_.end() && gone->second.covers(meta)) return false;
   const auto present = entries_.find(key);
   if (present == entries_.end() && passed) return false;
   if (present != entries_.end()) {
@@ -112,28 +117,41 @@ bool Store<T>::remove(const kube::ObjectMeta& meta) {
   const std::lock_guard lock(mutex_);
   std::uint64_t& seen = seen_[watch_of(meta.name_space)];
   seen = std::max(seen, meta.resource_version);
-  gone_.erase(meta.uid);
-  const auto present = entries_.find(kube::key_of(meta));
-  if (present == entries_.end()) return false;
-  // Another object that took the name later stays.
-  const kube::ObjectMeta& stored = present->second.meta;
-  if (stored.uid != meta.uid && stored.resource_version > meta.resource_version) return false;
+  const std::string key = kube::key_of(meta);
+  const auto gone = gone_.find(key);
+  if (gone != gone_.end() && ends(meta, gone->second.meta)) gone_.erase(gone);
+  const auto present = entries_.find(key);
+  if (present == entries_.end() || !ends(meta, present->second.meta)) return false;
   erase(present);
   return true;
+}
+
+// The end of one object is also that of what had its name before, not of what took it later.
+template <class T>
+bool Store<T>::ends(const kube::ObjectMeta& deleted, const kube::ObjectMeta& stored) {
+  return stored.uid == deleted.uid || stored.resource_version < deleted.resource_version;
 }
 
 template <class T>
 bool Store<T>::remove_answer(const kube::ObjectMeta& meta) {
   const std::lock_guard lock(mutex_);
   if (meta.uid.empty()) return false;
-  const auto present = entries_.find(kube::key_of(meta));
-  const bool is_it = present != entries_.end() && present->second.meta.uid == meta.uid;
-  const std::uint64_t stored = is_it ? present->second.meta.resource_version : 0;
+  const std::string key = kube::key_of(meta);
+  Gone gone{meta};
+  const auto present = entries_.find(key);
+  const bool is_there = present != entries_.end();
+  if (is_there) {
+    const kube::ObjectMeta& stored = present->second.meta;
+    if (!ends(meta, stored)) return false;
+    gone.meta.resource_version = std::max(meta.resource_version, stored.resource_version);
+    erase(present);
+  }
+  const auto known = gone_.find(key);
+  const bool is_known = known != gone_.end() && known->second.covers(gone.meta);
   const auto seen = seen_.find(watch_of(meta.name_space));
-  const bool told = seen != seen_.end() && meta.resource_version <= seen->second;
-  if (is_it || !told) gone_[meta.uid] = {meta.name_space, std::max(stored, meta.resource_version)};
-  if (is_it) erase(present);
-  return is_it;
+  const bool passed = seen != seen_.end() && meta.resource_version <= seen->second;
+  if (!is_known && (is_there || !passed)) gone_[key] = std::move(gone);
+  return is_there;
 }
 
 template <class T>
@@ -143,11 +161,8 @@ std::vector<typename Store<T>::Entry> Store<T>::replace(const std::string& name_
   const auto in_scope = [&](const std::string& name) {
     return name_space.empty() || name_space == name;
   };
-  std::set<std::string> keys, uids;
-  for (const Entry& entry : entries) {
-    keys.insert(kube::key_of(entry.meta));
-    uids.insert(entry.meta.uid);
-  }
+  std::set<std::string> keys;
+  for (const Entry& entry : entries) keys.insert(kube::key_of(entry.meta));
   std::vector<Entry> changed;
   const std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -168,8 +183,9 @@ std::vector<typename Store<T>::Entry> Store<T>::replace(const std::string& name_
   }
   // What the list does not show and is older than it will not be told of again.
   std::erase_if(gone_, [&](const auto& gone) {
-    return in_scope(gone.second.name_space) && gone.second.version <= version &&
-           !uids.contains(gone.first);
+    const kube::ObjectMeta& meta = gone.second.meta;
+    return in_scope(meta.name_space) && meta.resource_version <= version &&
+           !keys.contains(gone.first);
   });
   std::uint64_t& seen = seen_[name_space];
   seen = std::max(seen, version);

@@ -207,7 +207,8 @@ Result<Response> Client::send(Request request, const std::string& resource) {
 }
 
 Result<std::string> Client::list(const Resource& resource, const ListQuery& query,
-                                 const std::function<void(Json item)>& on_item) {
+                                 const std::function<void(Json item)>& on_item,
+                                 const std::function<void()>& on_anew) {
   std::string continue_token;
   for (int begins = 1;;) {
     const std::string target =
@@ -220,6 +221,7 @@ Result<std::string> Client::list(const Resource& resource, const ListQuery& quer
     if (!response) {
       const bool page_expired = response.error().code == 410 && !continue_token.empty();
       if (!page_expired || ++begins > kListBegins) return response.error();
+      on_anew();
       continue_token.clear();
       continue;
     }
