@@ -101,7 +101,10 @@ void follow(const pplx::task<http::http_response>& answer, const Peer& peer,
   exchange->begin(head.status_code(), retry_after_of(head));
   head.content_ready().then(
       [peer, exchange](const pplx::task<http::http_response>& body) {
-        exchange->end(problem_of(body, peer));
+        // Later: the library gives a connection back once this returns, and the caller's next
+        // request shall find it.
+        crossplat::threadpool::shared_instance().service().post(
+            [exchange, problem = problem_of(body, peer)] { exchange->end(problem); });
       },
       at_once);
 }
