@@ -6,6 +6,7 @@
 
 #include "operator/cluster/local_cluster.h"
 #include "operator/job_file.h"
+#include "operator/operator.h"
 #include "operator/run.h"
 #include "trainer/contract/error.h"
 
@@ -20,6 +21,10 @@ struct CommandLine {
   std::vector<std::string> volumes;  // NAME=DIR
   std::string log_format = "text";
   std::string run_dir;
+  std::string kubeconfig;
+  std::string metrics_address = fmt::format(":{}", contract::kOperatorMetricsPort);
+  kube::ConfigRules rules;
+  OperatorOptions operator_options;
 };
 
 cluster::VolumeDirectories parse_volumes(const std::vector<std::string>& given) {
@@ -64,8 +69,48 @@ int validate(const CommandLine& line) {
   return 0;
 }
 
-int not_yet(const CommandLine&) {
-  throw Error(ExitCode::kUsage, "operator: not in this version; `coxswain run` runs a job here");
+int run_operator(CommandLine line) {
+  OperatorOptions& options = line.operator_options;
+  options.config = find_api_server(line.kubeconfig, line.rules);
+  set_metrics_address(options, line.metrics_address);
+  options.log_json = line.log_format == "json";
+  options.identity = make_identity();
+  if (options.lease_namespace.empty()) options.lease_namespace = options.config.name_space;
+  return coxswain::run_operator(options);
+}
+
+void add_operator_command(CLI::App& app, CommandLine& line) {
+  OperatorOptions& options = line.operator_options;
+  CLI::App* command = app.add_subcommand("operator", "watch a cluster's jobs and run them as pods");
+  command->add_option("--kubeconfig", line.kubeconfig,
+                      "file (default: $KUBECONFIG, then the pod's own account, then "
+                      "~/.kube/config)");
+  command->add_option("--namespaces", options.namespaces, "a,b: watch these alone (default: all)")
+      ->delimiter(',');
+  command->add_flag("--leader-elect", options.leader_elect,
+                    "act only while holding the Lease coxswain-operator");
+  command->add_option("--lease-namespace", options.lease_namespace,
+                      "where the Lease is (default: our own)");
+  command
+      ->add_option("--metrics-address", line.metrics_address,
+                   "HOST:PORT of /metrics, /healthz and /readyz; empty: none")
+      ->capture_default_str();
+  command
+      ->add_option("--trainer-image", options.installation.trainer_image, "of jobs that name none")
+      ->capture_default_str();
+  command->add_flag("--unrestricted-templates", options.installation.unrestricted_templates,
+                    "take templates outside Pod Security `restricted`");
+  command->add_option("--progress", options.progress, "ask running jobs how far they are")
+      ->capture_default_str();
+  command->add_option("--workers", options.workers, "jobs worked on at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_flag("--allow-insecure", line.rules.allow_insecure,
+                    "take a kubeconfig with plain http or without a check of the server");
+  command->add_flag("--allow-exec", line.rules.allow_exec,
+                    "run the `exec` plug-in that a kubeconfig names");
+  command->add_option("--log-format", line.log_format, "text, or json: one object a line")
+      ->check(CLI::IsMember({"text", "json"}));
 }
 
 CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, const char* help) {
@@ -91,9 +136,7 @@ int dispatch(CLI::App& app, int argc, char** argv) {
   CLI::App* plan_command = add_job_command(app, line, "plan", "show what would be made for a job");
   CLI::App* validate_command =
       add_job_command(app, line, "validate", "check a job against every rule");
-  CLI::App* operator_command =
-      app.add_subcommand("operator", "watch a cluster's jobs (not in this version)");
-  operator_command->allow_extras();
+  add_operator_command(app, line);
   app.add_subcommand("version", "print the version");
   app.require_subcommand(1);
   app.parse(argc, argv);
@@ -101,7 +144,7 @@ int dispatch(CLI::App& app, int argc, char** argv) {
   if (run_command->parsed()) return run(line);
   if (plan_command->parsed()) return plan(line);
   if (validate_command->parsed()) return validate(line);
-  if (operator_command->parsed()) return not_yet(line);
+  if (app.got_subcommand("operator")) return run_operator(line);
   fmt::print("coxswain {}\n", kVersion);
   return 0;
 }

@@ -1,14 +1,19 @@
 #include "operator/reconciler.h"
 
+#include <algorithm>
 #include <span>
+
+#include "operator/job/observation.h"
 
 namespace coxswain {
 
 std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
-  const job::Plan plan = planner_(job, cluster_.observe(job));
+  const job::Observed observed = cluster_.observe(job);
+  const job::Plan plan = planner_(job, observed);
   if (plan.decides) {
     // Stored or refused: either way the next pass starts from what is stored.
     cluster_.record(job, plan.status, plan.events);
+    forget(job.metadata.uid);
     return job::Seconds(0);
   }
   const std::span<const job::Action> actions(plan.actions);
@@ -18,8 +23,29 @@ std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
     cluster_.apply(job, actions.subspan(first, last - first));
     first = last;
   }
+  const job::Seconds wait = may_wait(job, plan, observed.now);
+  if (wait > job::Seconds(0)) return std::min(wait, plan.requeue_after.value_or(wait));
   if (plan.status != job.status) cluster_.record(job, plan.status, plan.events);
   return plan.requeue_after;
+}
+
+job::Seconds Reconciler::may_wait(const job::TrainingJob& job, const job::Plan& plan,
+                                  job::Time now) {
+  const std::lock_guard lock(mutex_);
+  if (plan.status == job.status || job::is_urgent(job.status, plan.status)) {
+    unsaid_since_.erase(job.metadata.uid);
+    return job::Seconds(0);
+  }
+  if (patience_ == job::Seconds(0)) return patience_;
+  const auto since = unsaid_since_.try_emplace(job.metadata.uid, now).first;
+  const job::Seconds left = std::clamp(since->second + patience_ - now, job::Seconds(0), patience_);
+  if (left == job::Seconds(0)) unsaid_since_.erase(since);
+  return left;
+}
+
+void Reconciler::forget(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  unsaid_since_.erase(uid);
 }
 
 }  // namespace coxswain

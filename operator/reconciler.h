@@ -1,7 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "operator/cluster/cluster.h"
 #include "operator/job/plan.h"
@@ -15,17 +18,29 @@ class Reconciler {
  public:
   using Planner = std::function<job::Plan(const job::TrainingJob&, const job::Observed&)>;
 
-  // `cluster` must outlive this. Tests prove their laws with planners that break them.
-  explicit Reconciler(cluster::Cluster& cluster, Planner planner = job::plan)
-      : cluster_(cluster), planner_(std::move(planner)) {}
+  // `cluster` must outlive this. Observations that are not urgent are stored at most `patience`
+  // later. Tests prove their laws with planners that break them.
+  explicit Reconciler(cluster::Cluster& cluster, job::Seconds patience = job::Seconds(0),
+                      Planner planner = job::plan)
+      : cluster_(cluster), patience_(patience), planner_(std::move(planner)) {}
 
   // When to come back, if nothing is seen before: 0 at once (the status changed), nullopt never.
-  // `job` is the job as it was last read. Throws Error when the cluster can't be reached.
+  // `job` is the job as it was last read. Throws Error when the cluster can't be reached. Several
+  // jobs may be reconciled at once, each by one thread.
   std::optional<job::Seconds> reconcile(const job::TrainingJob& job);
 
+  // The job with this uid is gone.
+  void forget(const std::string& uid);
+
  private:
+  // How long the observations of this pass may still wait; 0: store them now.
+  job::Seconds may_wait(const job::TrainingJob& job, const job::Plan& plan, job::Time now);
+
   cluster::Cluster& cluster_;
+  job::Seconds patience_;
   Planner planner_;
+  std::mutex mutex_;
+  std::map<std::string, job::Time> unsaid_since_;  // by uid; guarded by mutex_
 };
 
 }  // namespace coxswain

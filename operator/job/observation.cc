@@ -148,6 +148,13 @@ void enter_progress(Status& status, const Observed& observed, const GangView& vi
     status.checkpoint = said;
 }
 
+bool is_urgent(const Status& before, const Status& after) {
+  return std::any_of(after.conditions.begin(), after.conditions.end(), [&](const Condition& now) {
+    if (now.type == condition::kQueued || now.type == condition::kReady) return false;
+    return now.status != is_true(before, now.type);
+  });
+}
+
 Phase phase_of(const Status& status) {
   if (is_true(status, condition::kSuspended)) return Phase::kSuspended;
   if (is_true(status, condition::kInvalid)) return Phase::kInvalid;

@@ -59,7 +59,10 @@ void put_number(Json& object, const char* key, const std::optional<T>& value) {
 }
 
 Json to_json(const Restarts& restarts) {
-  return {{"failure", restarts.failure},
+  // What nobody asked for, in one number: a column shows it, nothing reads it back.
+  const int total = restarts.failure + restarts.preemption + restarts.node + restarts.startup;
+  return {{"total", total},
+          {"failure", restarts.failure},
           {"preemption", restarts.preemption},
           {"node", restarts.node},
           {"startup", restarts.startup},
@@ -216,6 +219,9 @@ Json to_json(const Status& status) {
   put(json, "nextRetryTime", status.next_retry_time);
   put(json, "succeededRanks", status.succeeded_ranks);
   if (status.last_failure) json["lastFailure"] = to_json(*status.last_failure);
+  // Another column's: "1/2".
+  if (const auto workers = status.replicas.find(Role::kWorker); workers != status.replicas.end())
+    json["ready"] = fmt::format("{}/{}", workers->second.ready, workers->second.desired);
   for (const auto& [role, replicas] : status.replicas)
     json["replicaStatuses"][std::string(word(kRoles, role))] = to_json(replicas);
   if (status.progress) json["progress"] = to_json(*status.progress);

@@ -72,7 +72,8 @@ class Life {
         world_(draw_job(random_), random_.next()),
         laws_(world_),
         clusters_{SimulatedCluster(world_, laws_), SimulatedCluster(world_, laws_)},
-        reconcilers_{Reconciler(clusters_[0], planner), Reconciler(clusters_[1], planner)} {
+        reconcilers_{Reconciler(clusters_[0], job::Seconds(2), planner),
+                     Reconciler(clusters_[1], job::Seconds(2), planner)} {
     clusters_[1].leads = false;
     world_.trace = variant.trace;
     for (auto& cluster : clusters_) cluster.checks_version = variant.client_checks_version;

@@ -56,7 +56,7 @@ PURE = ["operator/job/", "operator/kube/watch", "operator/controller/lease", "op
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")
 
-GETENV = ["trainer/contract/worker/worker_env.cc"]
+GETENV = ["trainer/contract/worker/worker_env.cc", "operator/operator_options.cc"]
 MAX_LINES = 600
 MAX_COLUMNS = 100
 
@@ -104,7 +104,7 @@ def check_file(path, breaches):
             report("unfinished business")
         code = re.sub(r'"(\\.|[^"\\])*"', '""', line.split("//")[0])
         if re.search(r"\bgetenv\s*\(", code) and path not in GETENV and production:
-            report("getenv: the environment is read in " + GETENV[0])
+            report("getenv: the environment is read in " + ", ".join(GETENV))
         if production and re.search(r"(^|[^\w.])(new|delete)\s+[A-Za-z_(]", code):
             report("new and delete: use a container or a smart pointer")
 

@@ -1,0 +1,394 @@
+#include "operator/cluster/kube_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/cluster/kube_event.h"
+#include "operator/cluster/pod.h"
+#include "operator/job/job_reader.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::cluster {
+
+namespace {
+
+using kube::ApiError;
+using kube::ObjectMeta;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kRestAfterRejection{10};
+constexpr milliseconds kLookAgain{1000};  // for what is on its way out
+
+const kube::Resource kVolcanoPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"};
+const kube::Resource kCoschedulingPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups",
+                                            "PodGroup"};
+
+[[noreturn]] void give_up(const job::TrainingJob& job, const std::string& what,
+                          const ApiError& error) {
+  throw Error(ExitCode::kPeersMissing,
+              fmt::format("[cluster] {} of {}/{}: {}", what, job.metadata.name_space,
+                          job.metadata.name, to_text(error)));
+}
+
+// Answers that are no accident, and stay the same until somebody changes something: quota,
+// admission, policy, a kind that is not installed.
+bool is_refusal(const ApiError& error) {
+  switch (error.code) {
+    case 400:
+    case 403:
+    case 404:
+    case 405:
+    case 413:
+    case 415:
+    case 422:
+    case 500:  // a webhook that fails is one too
+      return true;
+    default:
+      return false;
+  }
+}
+
+job::Rejection rejection_of(const kube::Resource& resource, const std::string& name,
+                            const ApiError& error) {
+  if (error.code == 404 && !resource.group.empty())
+    return {"NotInstalled", fmt::format("{} {} is not known to the API server: install its CRD",
+                                        api_version(resource), resource.kind)};
+  return {error.reason, fmt::format("{} {}: {}", resource.kind, name, error.message)};
+}
+
+// An object in our place that is not ours. One of a job that had our name is on its way out.
+std::optional<job::Rejection> conflict_with(const kube::Json& present,
+                                            const kube::Resource& resource) {
+  const ObjectMeta meta = kube::meta_of(present);
+  if (meta.terminating) return std::nullopt;
+  const auto owners = present.at("metadata").value("ownerReferences", kube::Json::array());
+  const bool of_a_job = std::any_of(owners.begin(), owners.end(), [](const kube::Json& owner) {
+    return owner.value("kind", "") == job::kKind && owner.value("controller", false);
+  });
+  if (of_a_job) return std::nullopt;
+  return job::Rejection{
+      "NameConflict", fmt::format("{} {} exists and is not this job's: delete it, or give the job "
+                                  "another name",
+                                  resource.kind, meta.name)};
+}
+
+ObjectMeta meta_of(const job::TrainingJob& job) {
+  ObjectMeta meta;
+  meta.name_space = job.metadata.name_space;
+  meta.name = job.metadata.name;
+  meta.uid = job.metadata.uid;
+  meta.resource_version = version_of(job);
+  return meta;
+}
+
+// Rank 0 of a job of ours, in training.
+bool tells_progress(const job::TrainingJob& job, const job::Worker& worker) {
+  return job.spec.training && worker.id.role == job::Role::kWorker && worker.id.index == 0 &&
+         worker.id.attempt == job.status.attempt && worker.ready && !worker.deletion_time;
+}
+
+// What turns `before` into `after` (RFC 7386): removed members become null.
+kube::Json merge_patch(const kube::Json& before, const kube::Json& after) {
+  if (!before.is_object() || !after.is_object()) return after;
+  kube::Json patch = kube::Json::object();
+  for (const auto& [key, value] : before.items())
+    if (!after.contains(key)) patch[key] = nullptr;
+  for (const auto& [key, value] : after.items()) {
+    if (!before.contains(key)) patch[key] = value;
+    if (before.contains(key) && before.at(key) != value)
+      patch[key] = merge_patch(before.at(key), value);
+  }
+  return patch;
+}
+
+}  // namespace
+
+std::uint64_t version_of(const job::TrainingJob& job) {
+  return kube::meta_of({{"metadata", {{"resourceVersion", job.metadata.resource_version}}}})
+      .resource_version;
+}
+
+std::optional<SeenPod> read_pod(const kube::Json& pod) {
+  auto worker = worker_of(pod);
+  if (!worker) return std::nullopt;
+  const auto status = pod.find("status");
+  std::string address;
+  if (status != pod.end() && status->is_object()) {
+    const auto ip = status->find("podIP");
+    if (ip != status->end() && ip->is_string()) address = ip->get<std::string>();
+  }
+  return SeenPod{std::move(*worker), job_key_of(pod), std::move(address)};
+}
+
+KubeCluster::KubeCluster(kube::Client& client, JobStore& jobs, PodStore& pods, KubeOptions options)
+    : client_(client),
+      jobs_(jobs),
+      pods_(pods),
+      options_(std::move(options)),
+      parallel_(options_.parallel_calls) {}
+
+Job KubeCluster::read(const std::string& key) {
+  const auto entry = jobs_.find(key);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!entry) memory_.erase(key);
+    const auto found = memory_.find(key);
+    const bool stale = found != memory_.end() && found->second.stale;
+    if (!entry || !stale) return entry ? entry->value : nullptr;
+  }
+  const auto answer = client_.get(kTrainingJobs, entry->meta.name_space, entry->meta.name);
+  if (!answer && answer.error().code != 404) give_up(*entry->value, "GET", answer.error());
+  const std::lock_guard lock(mutex_);
+  memory_[key].stale = false;
+  if (!answer) return nullptr;  // the watch will tell the store
+  const auto job = std::make_shared<const job::TrainingJob>(job::read_job(*answer));
+  jobs_.put_answer(kube::meta_of(*answer), job);
+  return job;
+}
+
+KubeCluster::Memory KubeCluster::recall(const job::TrainingJob& job) {
+  Memory memory;
+  change(job, [&](Memory& stored) { memory = stored; });
+  return memory;
+}
+
+void KubeCluster::change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit) {
+  const std::lock_guard lock(mutex_);
+  Memory& memory = memory_[kube::key_of(meta_of(job))];
+  if (memory.uid != job.metadata.uid) memory = Memory{};
+  memory.uid = job.metadata.uid;
+  edit(memory);
+}
+
+job::Observed KubeCluster::observe(const job::TrainingJob& job) {
+  const Memory memory = recall(job);
+  // A status that someone else wrote may tell of pods that our watch has not seen yet.
+  const std::uint64_t known = std::max(memory.written, pods_.seen_version(job.metadata.name_space));
+  if (version_of(job) > known) list_pods(job);
+  job::Observed observed;
+  observed.now = std::chrono::floor<job::Seconds>(options_.clock());
+  observed.installation = options_.installation;
+  std::string address;
+  for (auto& entry : pods_.owned_by(job.metadata.uid)) {
+    if (tells_progress(job, entry.value.worker)) address = entry.value.address;
+    observed.workers.push_back(std::move(entry.value.worker));
+  }
+  if (memory.rejection && memory.rejected_generation == job.metadata.generation)
+    observed.rejection = memory.rejection;
+  contract::ProgressDocument told = options_.ask(job, address);
+  observed.progress = std::move(told.progress);
+  observed.checkpoint = std::move(told.checkpoint);
+  return observed;
+}
+
+void KubeCluster::list_pods(const job::TrainingJob& job) {
+  const kube::ListQuery query{.name_space = job.metadata.name_space,
+                              .label_selector = fmt::format("{}={}", kJobLabel, job.metadata.name)};
+  std::vector<std::string> present;
+  const auto version = client_.list(kube::kPods, query, [&](const kube::Json& pod) {
+    present.push_back(kube::meta_of(pod).uid);
+    enter_pod(pod);
+  });
+  if (!version) give_up(job, "list of the pods", version.error());
+  for (const auto& entry : pods_.owned_by(job.metadata.uid))
+    if (std::ranges::find(present, entry.meta.uid) == present.end())
+      pods_.remove_answer(entry.meta);
+  change(job, [&](Memory& memory) { memory.written = std::max(memory.written, version_of(job)); });
+}
+
+bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
+                         const std::vector<job::Event>& events) {
+  const kube::Json patch = {
+      {"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", job.metadata.uid}}},
+      {"status", merge_patch(job::to_json(job.status), job::to_json(status))}};
+  const auto answer =
+      client_.patch(kTrainingJobs, job.metadata.name_space, job.metadata.name, "status", patch);
+  if (!answer) {
+    change(job, [](Memory& memory) { memory.stale = true; });
+    const int code = answer.error().code;
+    if (code == 409 || code == 404) return false;
+    give_up(job, "status", answer.error());
+  }
+  const ObjectMeta meta = kube::meta_of(*answer);
+  jobs_.put_answer(meta, std::make_shared<const job::TrainingJob>(job::read_job(*answer)));
+  change(job, [&](Memory& memory) { memory.written = meta.resource_version; });
+  options_.recorded(job, status);
+  for (const job::Event& event : events) emit(job, event);
+  return true;
+}
+
+void KubeCluster::emit(const job::TrainingJob& job, const job::Event& event) {
+  const auto answer = client_.create(kube::kEvents, job.metadata.name_space,
+                                     event_object(job, event, options_.reporter, options_.clock()));
+  if (!answer) options_.event_dropped();
+}
+
+bool KubeCluster::rests_after_rejection(const job::TrainingJob& job) {
+  const Memory memory = recall(job);
+  return memory.rejection && memory.rejected_generation == job.metadata.generation &&
+         options_.clock() < memory.retry_at;
+}
+
+void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action> actions) {
+  const bool creates = std::holds_alternative<job::CreateWorker>(actions.front()) ||
+                       std::holds_alternative<job::EnsureObject>(actions.front());
+  if (creates && rests_after_rejection(job)) return;
+  std::vector<Outcome> outcomes(actions.size());
+  std::vector<std::function<void()>> calls;
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    calls.emplace_back([&, i] { outcomes[i] = carry_out(job, actions[i]); });
+  parallel_.run(calls);
+  conclude(job, outcomes, creates);
+}
+
+// Tells what the calls of one apply() came to. Throws Error if one must be made again.
+void KubeCluster::conclude(const job::TrainingJob& job, const std::vector<Outcome>& outcomes,
+                           bool creates) {
+  const std::string key = kube::key_of(meta_of(job));
+  const auto failed = std::ranges::find_if(
+      outcomes, [](const Outcome& outcome) { return std::holds_alternative<ApiError>(outcome); });
+  const auto refused = std::ranges::find_if(outcomes, [](const Outcome& outcome) {
+    return std::holds_alternative<job::Rejection>(outcome);
+  });
+  const bool waits = std::ranges::any_of(
+      outcomes, [](const Outcome& outcome) { return std::holds_alternative<Wait>(outcome); });
+  if (refused != outcomes.end()) {
+    const auto& rejection = std::get<job::Rejection>(*refused);
+    change(job, [&](Memory& memory) {
+      memory.rejection = rejection;
+      memory.rejected_generation = job.metadata.generation;
+      memory.retry_at = options_.clock() + kRestAfterRejection;
+    });
+    options_.wake(key, milliseconds(0));  // so that the status says so
+  }
+  if (failed != outcomes.end()) give_up(job, "an action", std::get<ApiError>(*failed));
+  if (waits) options_.wake(key, kLookAgain);
+  const bool accepted = creates && refused == outcomes.end() && !waits;
+  if (accepted && recall(job).rejection) {
+    change(job, [](Memory& memory) { memory.rejection.reset(); });
+    options_.wake(key, milliseconds(0));
+  }
+}
+
+KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job,
+                                            const job::Action& action) {
+  if (const auto* object = std::get_if<job::EnsureObject>(&action))
+    return ensure(job, object->kind);
+  if (const auto* worker = std::get_if<job::CreateWorker>(&action)) return create(job, worker->id);
+  if (const auto* worker = std::get_if<job::DeleteWorker>(&action)) return remove(job, *worker);
+  return remove(job);
+}
+
+KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::ObjectKind kind) {
+  switch (kind) {
+    case job::ObjectKind::kService:
+      return compare(job, kube::kServices, service(job));
+    case job::ObjectKind::kConfigMap:
+      return compare(job, kube::kConfigMaps, config_map(job));
+    case job::ObjectKind::kPodGroup: {
+      const bool volcano = job.spec.run_policy.scheduling.gang == job::GangScheduler::kVolcano;
+      return compare(job, volcano ? kVolcanoPodGroups : kCoschedulingPodGroups, pod_group(job));
+    }
+    case job::ObjectKind::kSecret:
+      break;
+  }
+  // It can't be read, and need not be: its name carries the job's uid, and it never changes.
+  const JobKeys keys = make_keys(job.metadata.name, job.metadata.name_space);
+  const auto answer = client_.create(kube::kSecrets, job.metadata.name_space, secret(job, keys));
+  if (answer || answer.error().code == 409) return Done{};
+  if (is_refusal(answer.error()))
+    return rejection_of(kube::kSecrets, secret_name(job), answer.error());
+  return answer.error();
+}
+
+// Makes `wanted`, or finds it made.
+KubeCluster::Outcome KubeCluster::compare(const job::TrainingJob& job,
+                                          const kube::Resource& resource,
+                                          const kube::Json& wanted) {
+  const std::string& name_space = job.metadata.name_space;
+  const std::string name = kube::meta_of(wanted).name;
+  const auto made = client_.create(resource, name_space, wanted);
+  if (made) return Done{};
+  if (is_refusal(made.error())) return rejection_of(resource, name, made.error());
+  if (made.error().code != 409) return made.error();
+  const auto present = client_.get(resource, name_space, name);
+  if (!present && present.error().code == 404) return Wait{};
+  if (!present) return present.error();
+  const ObjectMeta meta = kube::meta_of(*present);
+  if (meta.terminating) return Wait{};
+  if (meta.controller_uid != job.metadata.uid) {
+    if (const auto conflict = conflict_with(*present, resource)) return *conflict;
+    return Wait{};
+  }
+  if (resource.kind != "PodGroup") return Done{};
+  const kube::Json patch = {
+      {"spec", merge_patch(present->value("spec", kube::Json::object()), wanted.at("spec"))}};
+  if (patch.at("spec").empty()) return Done{};
+  const auto changed = client_.patch(resource, name_space, name, "", patch);
+  if (changed) return Done{};
+  if (is_refusal(changed.error())) return rejection_of(resource, name, changed.error());
+  return changed.error();
+}
+
+KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id) {
+  const std::string& name_space = job.metadata.name_space;
+  const kube::Json wanted = pod(job, id);
+  const std::string name = kube::meta_of(wanted).name;
+  const auto made = client_.create(kube::kPods, name_space, wanted);
+  if (made) {
+    enter_pod(*made);
+    return Done{};
+  }
+  if (is_refusal(made.error())) return rejection_of(kube::kPods, name, made.error());
+  if (made.error().code != 409) return made.error();
+  const auto present = client_.get(kube::kPods, name_space, name);
+  if (!present && present.error().code == 404) return Wait{};
+  if (!present) return present.error();
+  if (kube::meta_of(*present).controller_uid != job.metadata.uid) {
+    if (const auto conflict = conflict_with(*present, kube::kPods)) return *conflict;
+    return Wait{};
+  }
+  enter_pod(*present);
+  const auto worker = worker_of(*present);
+  const bool is_it = worker && worker->id == id && !worker->deletion_time;
+  return is_it ? Outcome{Done{}} : Outcome{Wait{}};
+}
+
+KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
+                                         const job::DeleteWorker& action) {
+  const std::string name = job::worker_name(job, action.id.role, action.id.index);
+  const kube::DeletePreconditions preconditions{
+      .uid = action.uid,
+      .resource_version = "",
+      .grace = action.force ? job::Seconds(0) : action.grace};
+  const auto answer = client_.remove(kube::kPods, job.metadata.name_space, name, preconditions);
+  if (answer) {
+    if (answer->value("kind", "") == kube::kPods.kind) enter_pod(*answer);
+    return Done{};
+  }
+  if (answer.error().code != 404 && answer.error().code != 409) return answer.error();
+  // This very pod is gone, whatever the watch has said so far.
+  for (const auto& entry : pods_.owned_by(job.metadata.uid))
+    if (entry.meta.uid == action.uid) pods_.remove_answer(entry.meta);
+  options_.wake(kube::key_of(meta_of(job)), milliseconds(0));
+  return Done{};
+}
+
+KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job) {
+  const kube::DeletePreconditions preconditions{.uid = job.metadata.uid,
+                                                .resource_version = job.metadata.resource_version,
+                                                .grace = std::nullopt};
+  const auto answer =
+      client_.remove(kTrainingJobs, job.metadata.name_space, job.metadata.name, preconditions);
+  if (answer || answer.error().code == 404) return Done{};
+  change(job, [](Memory& memory) { memory.stale = true; });
+  return answer.error();
+}
+
+void KubeCluster::enter_pod(const kube::Json& pod) {
+  if (auto seen = read_pod(pod)) pods_.put_answer(kube::meta_of(pod), std::move(*seen));
+}
+
+}  // namespace coxswain::cluster

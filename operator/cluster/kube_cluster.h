@@ -1,0 +1,112 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/cluster/cluster.h"
+#include "operator/cluster/parallel.h"
+#include "operator/controller/store.h"
+#include "operator/kube/client.h"
+
+namespace coxswain::cluster {
+
+inline const kube::Resource kTrainingJobs{"coxswain.dev", "v1alpha1", "trainingjobs",
+                                          "TrainingJob"};
+
+// What is kept of a pod: little, whatever its size is.
+struct SeenPod {
+  job::Worker worker;
+  std::string job_key;  // NS/NAME of the job that its label names
+  std::string address;  // empty: none yet
+};
+std::optional<SeenPod> read_pod(const kube::Json& pod);
+
+using Job = std::shared_ptr<const job::TrainingJob>;
+using JobStore = controller::Store<Job>;
+using PodStore = controller::Store<SeenPod>;
+
+struct KubeOptions {
+  job::Installation installation;
+  std::string reporter;  // who reports events: the pod's name
+  int parallel_calls = 8;
+  // Plan the job with this key again, in a while.
+  std::function<void(const std::string& key, std::chrono::milliseconds)> wake;
+  // A status was stored.
+  std::function<void(const job::TrainingJob& before, const job::Status& after)> recorded;
+  // What rank 0 said last; it can be asked at `address` (empty: not now).
+  std::function<contract::ProgressDocument(const job::TrainingJob&, const std::string& address)>
+      ask;
+  std::function<void()> event_dropped;
+  std::function<std::chrono::system_clock::time_point()> clock = std::chrono::system_clock::now;
+};
+
+std::uint64_t version_of(const job::TrainingJob& job);  // of its metadata; 0: none
+
+// Resource. Jobs as pods behind an API server. Knows what is there from two stores, which informers
+// fill and its own writes advance. Thread-safe for different jobs.
+class KubeCluster : public Cluster {
+ public:
+  // Everything must outlive this. The stores hold jobs and pods of the same namespaces; pods were
+  // listed after jobs.
+  KubeCluster(kube::Client& client, JobStore& jobs, PodStore& pods, KubeOptions options);
+
+  // The job as it must be read before it is planned: from the store, or at its source where the
+  // store may be behind. Null: it is gone. Throws Error.
+  Job read(const std::string& key);
+
+  job::Observed observe(const job::TrainingJob& job) override;
+  bool record(const job::TrainingJob& job, const job::Status& status,
+              const std::vector<job::Event>& events) override;
+  void apply(const job::TrainingJob& job, std::span<const job::Action> actions) override;
+
+ private:
+  // How an action went.
+  struct Done {};
+  struct Wait {};  // something of ours is in the way, and on its way out
+  using Outcome = std::variant<Done, Wait, job::Rejection, kube::ApiError>;
+
+  // What is remembered of a job between passes. It saves work; right and wrong don't depend on it,
+  // but for `stale`.
+  struct Memory {
+    std::string uid;
+    bool stale = false;         // the store may be behind what is stored: read at the source
+    std::uint64_t written = 0;  // the newest version that we wrote
+    std::optional<job::Rejection> rejection;
+    int rejected_generation = 0;
+    std::chrono::system_clock::time_point retry_at;  // creates rest until then
+  };
+
+  Memory recall(const job::TrainingJob& job);
+  void change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit);
+  void list_pods(const job::TrainingJob& job);
+  bool rests_after_rejection(const job::TrainingJob& job);
+  void conclude(const job::TrainingJob& job, const std::vector<Outcome>& outcomes, bool creates);
+  void emit(const job::TrainingJob& job, const job::Event& event);
+
+  Outcome carry_out(const job::TrainingJob& job, const job::Action& action);
+  Outcome ensure(const job::TrainingJob& job, job::ObjectKind kind);
+  Outcome compare(const job::TrainingJob& job, const kube::Resource& resource,
+                  const kube::Json& wanted);
+  Outcome create(const job::TrainingJob& job, const job::WorkerId& id);
+  Outcome remove(const job::TrainingJob& job, const job::DeleteWorker& action);
+  Outcome remove(const job::TrainingJob& job);
+  void enter_pod(const kube::Json& pod);
+
+  kube::Client& client_;
+  JobStore& jobs_;
+  PodStore& pods_;
+  KubeOptions options_;
+  Parallel parallel_;
+  std::mutex mutex_;
+  std::map<std::string, Memory> memory_;  // by NS/NAME; guarded by mutex_
+};
+
+}  // namespace coxswain::cluster

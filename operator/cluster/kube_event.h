@@ -1,0 +1,15 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "operator/job/plan.h"
+#include "operator/job/training_job.h"
+
+namespace coxswain::cluster {
+
+// PURE: an events.k8s.io/v1 Event about the job, as `kubectl describe` shows it.
+job::Json event_object(const job::TrainingJob& job, const job::Event& event,
+                       const std::string& reporter, std::chrono::system_clock::time_point now);
+
+}  // namespace coxswain::cluster

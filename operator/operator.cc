@@ -1,0 +1,317 @@
+#include "operator/operator.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <deque>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "operator/cluster/kube_cluster.h"
+#include "operator/cluster/pod.h"
+#include "operator/cluster/progress_poller.h"
+#include "operator/controller/controller.h"
+#include "operator/controller/informer.h"
+#include "operator/controller/leader_elector.h"
+#include "operator/controller/store_sink.h"
+#include "operator/job/job_reader.h"
+#include "operator/kube/http_transport.h"
+#include "operator/log.h"
+#include "operator/reconciler.h"
+#include "trainer/contract/error.h"
+#include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/http_endpoint.h"
+
+namespace coxswain {
+
+namespace {
+
+using cluster::Job;
+using std::chrono::milliseconds;
+
+constexpr job::Seconds kPatience{2};             // of observations that are not urgent
+constexpr milliseconds kPodChangesTogether{10};  // pods of a gang change in bursts
+constexpr int kHttpThreads = 8;
+
+std::string key_of(const job::TrainingJob& job) {
+  return job.metadata.name_space + "/" + job.metadata.name;
+}
+
+kube::ListQuery query_of(const std::string& name_space, const std::string& selector = "") {
+  kube::ListQuery query;
+  query.name_space = name_space;
+  query.label_selector = selector;
+  return query;
+}
+
+// Everything that watches and acts, in the order in which it depends on what is above it.
+class Operator {
+ public:
+  Operator(const OperatorOptions& options, const Log& log)
+      : options_(options),
+        log_(log),
+        transport_(options.config),
+        lease_transport_(options.config),
+        client_(transport_, client_options()),
+        lease_client_(lease_transport_, lease_client_options()),
+        elector_(lease_client_, leader_options()),
+        poller_({.get = cluster::get_progress,
+                 .news = [this](const std::string& key) { queue_.add(key); }}),
+        cluster_(client_, jobs_, pods_, cluster_options()),
+        reconciler_(cluster_, kPatience),
+        controller_(
+            queue_, [this](const std::string& key) { return reconcile(key); }, metrics_,
+            options.workers,
+            [this](const std::string& key, const std::string& what) {
+              log_.line(Severity::kError, "reconcile failed", {{"job", key}, {"error", what}});
+            }) {}
+
+  // Leads, or waits to lead, until asked to stop. False: the lease was lost.
+  bool run(std::stop_token stop) {
+    if (!options_.leader_elect) {
+      work(stop);
+      return true;
+    }
+    log_.line(Severity::kInfo, "waiting for the lease", {{"identity", options_.identity}});
+    standing_by_ = true;
+    if (!elector_.acquire(stop)) return true;
+    standing_by_ = false;
+    log_.line(Severity::kInfo, "leading", {{"identity", options_.identity}});
+    metrics_.set_leader(true);
+    // The lease is released after the last write, so that the next leader meets no other.
+    std::stop_source work_over, lease_over;
+    const std::stop_callback on_stop(stop, [&] { work_over.request_stop(); });
+    const std::jthread worker([&] {
+      work(work_over.get_token());
+      lease_over.request_stop();
+    });
+    const bool kept = elector_.keep(lease_over.get_token());
+    work_over.request_stop();
+    metrics_.set_leader(false);
+    return kept;
+  }
+
+  std::optional<contract::HttpResponse> serve(const std::string& path) const {
+    if (path == "/healthz") return contract::HttpResponse{.body = "ok\n"};
+    if (path == "/readyz") {
+      if (ready_ || standing_by_) return contract::HttpResponse{.body = "ok\n"};
+      return contract::HttpResponse{.status = 503, .body = "jobs and pods are not listed yet\n"};
+    }
+    if (path != "/metrics") return std::nullopt;
+    return contract::HttpResponse{.content_type = "text/plain; version=0.0.4",
+                                  .body = metrics_text()};
+  }
+
+ private:
+  kube::ClientOptions client_options() {
+    kube::ClientOptions client;
+    if (options_.leader_elect) client.may_write = [this] { return elector_.holds(); };
+    client.on_call = [this](const kube::Call& call) { metrics_.count_call(call); };
+    return client;
+  }
+
+  static kube::ClientOptions lease_client_options() {
+    kube::ClientOptions client;
+    client.tries = 1;  // the elector has its own times
+    return client;
+  }
+
+  controller::LeaderOptions leader_options() {
+    controller::LeaderOptions leader;
+    leader.name_space = options_.lease_namespace;
+    leader.identity = options_.identity;
+    leader.on_error = [this](const kube::ApiError& error) {
+      log_.line(Severity::kWarning, "lease not read or written", {{"error", to_text(error)}});
+    };
+    return leader;
+  }
+
+  cluster::KubeOptions cluster_options() {
+    return {.installation = options_.installation,
+            .reporter = options_.identity,
+            .wake = [this](const std::string& key,
+                           milliseconds delay) { queue_.add_after(key, delay); },
+            .recorded = [this](const job::TrainingJob& before,
+                               const job::Status& after) { recorded(before, after); },
+            .ask =
+                [this](const job::TrainingJob& job, const std::string& address) {
+                  return poller_.ask(job.metadata.uid, key_of(job), address);
+                },
+            .event_dropped = [this] { metrics_.count_dropped_event(); }};
+  }
+
+  std::optional<milliseconds> reconcile(const std::string& key) {
+    const Job job = cluster_.read(key);
+    if (!job) return std::nullopt;
+    return reconciler_.reconcile(*job);
+  }
+
+  void recorded(const job::TrainingJob& before, const job::Status& after) {
+    if (after.phase == before.status.phase && after.attempt == before.status.attempt) return;
+    Fields fields = {{"job", key_of(before)},
+                     {"phase", job::to_text(after.phase)},
+                     {"attempt", std::to_string(after.attempt)},
+                     {"workers", std::to_string(after.workers)}};
+    const auto& failure = after.last_failure;
+    if (failure && failure != before.status.last_failure) {
+      fields.emplace_back("cause", failure->reason);
+      fields.emplace_back("pod", failure->pod);
+      fields.emplace_back("message", failure->message);
+    }
+    log_.line(Severity::kInfo, "job changed", fields);
+    count(before.status, after);
+  }
+
+  void count(const job::Status& before, const job::Status& after) {
+    const auto restarted = [&](int job::Restarts::*cause, const char* name) {
+      if (after.restarts.*cause > before.restarts.*cause) metrics_.count_restart(name);
+    };
+    restarted(&job::Restarts::failure, "failure");
+    restarted(&job::Restarts::preemption, "preemption");
+    restarted(&job::Restarts::node, "node");
+    restarted(&job::Restarts::startup, "startup");
+    restarted(&job::Restarts::resize, "resize");
+    if (job::is_terminal(after)) metrics_.count_finished(job::to_text(after.phase));
+  }
+
+  // Watches and reconciles until asked to stop. Pods are listed after jobs, so that no job's status
+  // knows more of its pods than we do.
+  void work(std::stop_token stop) {
+    std::jthread poller;
+    if (options_.progress) poller = std::jthread([this](std::stop_token s) { poller_.run(s); });
+    std::vector<std::string> namespaces = options_.namespaces;
+    if (namespaces.empty()) namespaces.emplace_back();
+    std::deque<Watch<Job>> job_watches;
+    for (const std::string& one : namespaces) watch_jobs(job_watches, one);
+    if (!synced(job_watches, stop)) return;
+    std::deque<Watch<cluster::SeenPod>> pod_watches;
+    for (const std::string& one : namespaces) watch_pods(pod_watches, one);
+    if (!synced(pod_watches, stop)) return;
+    ready_ = true;
+    log_.line(Severity::kInfo, "ready",
+              {{"jobs", std::to_string(jobs_.size())}, {"pods", std::to_string(pods_.size())}});
+    controller_.run(stop);
+    ready_ = false;
+  }
+
+  // One kind in one namespace.
+  template <class T>
+  struct Watch {
+    controller::StoreSink<T> sink;
+    std::unique_ptr<controller::Informer> informer;
+    std::jthread thread;
+  };
+
+  void watch_jobs(std::deque<Watch<Job>>& watches, const std::string& name_space) {
+    add_watch<Job>(
+        watches, jobs_, cluster::kTrainingJobs, query_of(name_space),
+        [](const kube::Json& object) -> std::optional<Job> {
+          return std::make_shared<const job::TrainingJob>(job::read_job(object));
+        },
+        [this](const kube::ObjectMeta& meta, const Job&) {
+          if (!jobs_.find(kube::key_of(meta))) forget(meta.uid);
+          queue_.add(kube::key_of(meta));
+        });
+  }
+
+  void watch_pods(std::deque<Watch<cluster::SeenPod>>& watches, const std::string& name_space) {
+    add_watch<cluster::SeenPod>(watches, pods_, kube::kPods,
+                                query_of(name_space, cluster::kJobLabel), cluster::read_pod,
+                                [this](const kube::ObjectMeta&, const cluster::SeenPod& pod) {
+                                  queue_.add_after(pod.job_key, kPodChangesTogether);
+                                });
+  }
+
+  template <class T>
+  void add_watch(std::deque<Watch<T>>& watches, controller::Store<T>& store,
+                 const kube::Resource& resource, const kube::ListQuery& query,
+                 typename controller::StoreSink<T>::Project project,
+                 typename controller::StoreSink<T>::Changed changed) {
+    controller::InformerOptions options;
+    options.query = query;
+    options.on_error = [this, resource](const kube::ApiError& error) {
+      log_.line(Severity::kWarning, "watch failed",
+                {{"kind", resource.kind}, {"error", to_text(error)}});
+    };
+    Watch<T>& watch = watches.emplace_back(
+        controller::StoreSink<T>(store, query.name_space, std::move(project), std::move(changed)),
+        nullptr, std::jthread());
+    watch.informer = std::make_unique<controller::Informer>(client_, resource, options, watch.sink);
+    watch.thread = std::jthread([&watch](std::stop_token stop) { watch.informer->run(stop); });
+  }
+
+  template <class T>
+  static bool synced(const std::deque<Watch<T>>& watches, std::stop_token stop) {
+    return std::ranges::all_of(
+        watches, [&](const Watch<T>& watch) { return watch.informer->wait_synced(stop); });
+  }
+
+  void forget(const std::string& uid) {
+    reconciler_.forget(uid);
+    poller_.forget(uid);
+  }
+
+  // The store is counted when somebody asks, not with every change.
+  std::string metrics_text() const {
+    std::map<std::string, int> by_phase;
+    for (const auto& entry : jobs_.entries()) ++by_phase[job::to_text(entry.value->status.phase)];
+    metrics_.set_jobs(by_phase);
+    metrics_.set_pods(pods_.size());
+    metrics_.set_queue_depth(queue_.size());
+    return metrics_.text();
+  }
+
+  const OperatorOptions& options_;
+  const Log& log_;
+  mutable controller::Metrics metrics_;
+  kube::HttpTransport transport_;
+  kube::HttpTransport lease_transport_;  // its own connection: renewals wait for nobody
+  kube::Client client_;
+  kube::Client lease_client_;
+  controller::LeaderElector elector_;
+  controller::WorkQueue queue_;
+  cluster::JobStore jobs_;
+  cluster::PodStore pods_;
+  cluster::ProgressPoller poller_;
+  cluster::KubeCluster cluster_;
+  Reconciler reconciler_;
+  controller::Controller controller_;
+  std::atomic<bool> ready_ = false;
+  std::atomic<bool> standing_by_ = false;
+};
+
+}  // namespace
+
+int run_operator(const OperatorOptions& options) {
+  // A few threads that wait need no heaps of their own.
+  mallopt(M_ARENA_MAX, 2);
+  kube::limit_http_threads(kHttpThreads);
+  contract::SignalQueue signals({SIGINT, SIGTERM});
+  const Log log(options.log_json);
+  Operator running(options, log);
+  std::optional<contract::HttpEndpoint> endpoint;
+  if (!options.metrics_host.empty()) {
+    endpoint.emplace(options.metrics_host, options.metrics_port,
+                     [&](const std::string& path) { return running.serve(path); });
+    log.line(Severity::kInfo, "metrics", {{"port", std::to_string(endpoint->port())}});
+  }
+  log.line(Severity::kInfo, "watching", {{"server", options.config.server}});
+  std::atomic<bool> ended = false;
+  std::atomic<bool> kept = true;
+  std::jthread leader([&](std::stop_token stop) {
+    kept = running.run(stop);
+    ended = true;
+  });
+  while (!ended && !signals.next())
+    contract::wait_readable({signals.descriptor()}, milliseconds(200));
+  leader.request_stop();
+  leader.join();
+  log.line(kept ? Severity::kInfo : Severity::kError, kept ? "stopped" : "lease lost");
+  return static_cast<int>(kept ? ExitCode::kDone : ExitCode::kPeerLost);
+}
+
+}  // namespace coxswain

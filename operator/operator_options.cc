@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <random>
+
+#include "operator/operator.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain {
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+kube::Config find_api_server(const std::string& kubeconfig, const kube::ConfigRules& rules) {
+  if (!kubeconfig.empty()) return kube::read_kubeconfig(kubeconfig, rules);
+  if (const std::string named = environment("KUBECONFIG"); !named.empty())
+    return kube::read_kubeconfig(named, rules);
+  if (auto own = kube::in_cluster_config(environment("KUBERNETES_SERVICE_HOST"),
+                                         environment("KUBERNETES_SERVICE_PORT")))
+    return *own;
+  const std::filesystem::path home = environment("HOME");
+  const auto file = home / ".kube" / "config";
+  if (!home.empty() && std::filesystem::exists(file)) return kube::read_kubeconfig(file, rules);
+  throw Error(ExitCode::kUsage,
+              fmt::format("[operator] neither a kubeconfig nor a service account found: tried "
+                          "--kubeconfig, $KUBECONFIG, the pod's account and {}",
+                          file.string()));
+}
+
+std::string make_identity() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = 0;
+  return fmt::format("{}_{:08x}", host.data(), std::random_device()());
+}
+
+void set_metrics_address(OperatorOptions& options, const std::string& text) {
+  options.metrics_host.clear();
+  if (text.empty()) return;
+  const std::size_t colon = text.rfind(':');
+  std::string host = text.substr(0, std::min(colon, text.size()));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const char* end = text.data() + text.size();
+  int port = -1;
+  const bool is_number =
+      colon != std::string::npos && std::from_chars(text.data() + colon + 1, end, port).ptr == end;
+  if (!is_number || port < 0 || port > 65535)
+    throw Error(ExitCode::kUsage,
+                fmt::format("--metrics-address {}: write HOST:PORT, such as :8080 or "
+                            "127.0.0.1:8080, with a port up to 65535",
+                            text));
+  options.metrics_host = host.empty() ? "0.0.0.0" : host;
+  options.metrics_port = static_cast<std::uint16_t>(port);
+}
+
+}  // namespace coxswain
