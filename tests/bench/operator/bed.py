@@ -1,7 +1,6 @@
 """What the rows share: the control plane, the load, namespaces that come and go, the waiting."""
 import collections
 import itertools
-import os
 import pathlib
 import time
 
@@ -128,7 +127,3 @@ def started(audit, namespace):
 
 def created(audit, side, namespace):
     return collections.Counter(w.resource for w in creations(audit, side, namespace))
-
-
-def load_average():
-    return os.getloadavg()[0]

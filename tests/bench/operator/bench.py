@@ -2,6 +2,8 @@
 """The operator beside kubeflow's mpi-operator on one API server. See run.sh."""
 import argparse
 import json
+import os
+import pathlib
 import re
 import sys
 import time
@@ -9,7 +11,10 @@ import time
 import rows
 import table
 from bed import Bed
-from sides import CACHE, MpiOperatorDefault, MpiOperatorTuned, Ours
+from sides import MpiOperatorDefault, MpiOperatorTuned, Ours
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CACHE = pathlib.Path(os.environ.get("COXSWAIN_CACHE", pathlib.Path.home() / ".cache/coxswain"))
 
 # What is run in full, and with --quick.
 SIZES = {"bulk_jobs": (500, 60), "default_jobs": (25, 5), "rounds": (3, 1), "loaded_jobs": (1000, 60),
@@ -57,7 +62,7 @@ def run(bed, sides, size, arguments):
             print(f"FAILED {failed[-1]}", flush=True)
             continue
         results[side.name].setdefault(row, []).append(figures)
-        print(f"{row} {side.name} ({time.monotonic() - begin:.0f} s): {table.brief(figures)}",
+        print(f"{time.strftime('%T')} {row} {side.name} ({time.monotonic() - begin:.0f} s): {table.brief(figures)}",
               flush=True)
     return results, failed
 
@@ -69,6 +74,7 @@ def parse_arguments():
     parser.add_argument("--rows", default=".*", help="of " + ", ".join(ROW_NAMES))
     parser.add_argument("--sides", default=".*", help="of ours, mpi_operator_default, _tuned")
     parser.add_argument("--rounds", type=int, help="of the bulk rows")
+    parser.add_argument("--operator", default=ROOT / "build/release/bin/coxswain")
     parser.add_argument("--cluster", required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -78,8 +84,9 @@ def main():
     size = {name: sizes[arguments.quick] for name, sizes in SIZES.items()}
     size["rounds"] = arguments.rounds or size["rounds"]
     bed = Bed(arguments.cluster, CACHE / "bin/kwok")
-    sides = [kind(arguments.cluster, bed.load)
-             for kind in (Ours, MpiOperatorTuned, MpiOperatorDefault)]
+    peer = CACHE / "bin/mpi-operator"
+    sides = [kind(arguments.cluster, bed.load, program) for kind, program in (
+        (Ours, arguments.operator), (MpiOperatorTuned, peer), (MpiOperatorDefault, peer))]
     sides = [side for side in sides if re.fullmatch(arguments.sides, side.name)]
     for side in sides:
         print(f"{side.name}: {side.pods_text(4)}")

@@ -5,8 +5,8 @@ import time
 
 from api import path_of, wait_for
 from audit import is_event
-from bed import load_average
 from histogram import Histogram
+from processes import Foreign
 
 CHURN_PER_SECOND = 20
 SECONDS_TO_WRITE = 1800  # the most that anything may take
@@ -26,10 +26,12 @@ def bulk(bed, side, count, workers, with_kubelet):
         time.sleep(1)
         idle, cpu = side.rss_mib(), side.cpu_seconds()
         watch = bed.watch_jobs(side, namespace)
+        others = Foreign()
         begin, load_seconds = bed.create_jobs(side, namespace, count, workers)
         last_child = bed.wait_for_children(audit, side, namespace, count, workers, SECONDS_TO_WRITE)
         wait_for(f"{side.name}: a condition of every job", 300, lambda: len(watch.seen) >= count)
         watch.close()
+        taken = others.share()
         seconds = max([last_child] + [seen[0] for seen in watch.seen.values()]) - begin
         launchers = count if "jobs" in side.children(workers) else 0
         bed.settle(audit, side, (namespace, count * workers + launchers) if with_kubelet else None)
@@ -41,7 +43,7 @@ def bulk(bed, side, count, workers, with_kubelet):
             "writes_per_job_without_events": sum(not is_event(w) for w in writes) / count,
             "cpu_ms_per_job": (side.cpu_seconds() - cpu) / count * 1000,
             "rss_idle_mib": idle, "rss_mib": side.rss_mib(),
-            "errors": errors_of(writes), "writes": kinds(writes), "load_average": load_average()}
+            "errors": errors_of(writes), "writes": kinds(writes), "others_share": taken}
     finally:
         side.stop()
         audit.close()
@@ -96,7 +98,6 @@ def memory_and_quiet(bed, side, count, workers, foreign, quiet_seconds):
         figures |= {"rss_loaded_mib": side.rss_mib(), "loaded_jobs": count, "loaded_pods": pods}
         figures |= foreign_objects(bed, side, others, foreign)
         figures |= at_rest(bed, side, quiet_seconds)
-        figures["load_average"] = load_average()
         return figures
     finally:
         side.stop()
@@ -151,7 +152,7 @@ def churn(bed, side, count, workers, seconds):
         bed.settle(audit, side, (namespace, count * workers))
         victims = [pod for pod in bed.pods(namespace)
                    if pod["metadata"]["name"].endswith("-worker-1")]
-        before = side.metrics()
+        before, others = side.metrics(), Foreign()
         fails = [bed.end_pod(victims[i % count], 1, also=(404,)) for i in range(CHURN_PER_SECOND * seconds)]
         failing = bed.audit()
         bed.load.send_all(fails, CHURN_PER_SECOND)
@@ -162,7 +163,7 @@ def churn(bed, side, count, workers, seconds):
         figures = {"failures": len(fails), "answered_failures": len(waits),
                    "failure_to_request_p50_ms": percentile(waits, 0.5) * 1000,
                    "failure_to_request_p99_ms": percentile(waits, 0.99) * 1000,
-                   "load_average": load_average()}
+                   "others_share": others.share()}
         for name in ("coxswain_reconcile_cpu_seconds", "coxswain_queue_wait_seconds",
                      "coxswain_reconcile_seconds"):
             seen = Histogram(after, name) - Histogram(before, name)

@@ -1,5 +1,4 @@
 """The operators that are compared: how each starts, and what its jobs look like."""
-import os
 import pathlib
 import time
 import urllib.error
@@ -9,8 +8,6 @@ from api import path_of, wait_for
 from kubelet import node_for
 from processes import cpu_seconds, rss_mib, start, stop
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-CACHE = pathlib.Path(os.environ.get("COXSWAIN_CACHE", pathlib.Path.home() / ".cache/coxswain"))
 
 
 def container(name, **more):
@@ -23,8 +20,8 @@ class Operator:
     """Resource. One operator process at a time, started and stopped by the rows."""
     tuned = True
 
-    def __init__(self, cluster, load):
-        self.cluster, self.load = pathlib.Path(cluster), load
+    def __init__(self, cluster, load, program):
+        self.cluster, self.load, self.program = pathlib.Path(cluster), load, program
         self.kubeconfig = self.cluster / f"{self.user}.kubeconfig"
         self.log = self.cluster / f"{self.name}.log"
         self.process = None
@@ -64,7 +61,7 @@ class Ours(Operator):
     port = 22190
 
     def command(self):
-        return [ROOT / "build/release/bin/coxswain", "operator", "--kubeconfig", self.kubeconfig,
+        return [self.program, "operator", "--kubeconfig", self.kubeconfig,
                 "--metrics-address", f"127.0.0.1:{self.port}"]
 
     def _get(self, path):
@@ -111,7 +108,7 @@ class MpiOperator(Operator):
         return super().start()
 
     def command(self):
-        return [CACHE / "bin/mpi-operator", "-kubeConfig", self.kubeconfig, "-lock-namespace",
+        return [self.program, "-kubeConfig", self.kubeconfig, "-lock-namespace",
                 "default", *self.flags]
 
     def ready(self):

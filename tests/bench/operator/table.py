@@ -23,7 +23,7 @@ def summary(results):
             for name in rounds[0]:
                 values = [figures[name] for figures in rounds]
                 numbers = all(isinstance(value, (int, float)) for value in values)
-                prefix = row + "_" if name == "load_average" else ""
+                prefix = row + "_" if name == "others_share" else ""
                 flat[prefix + name + suffix] = statistics.median(values) if numbers else values[-1]
     return sides
 
