@@ -64,13 +64,20 @@ spec:
           nodeSelector: {pool: gpu}
           tolerations:
           - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
-          - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 5}
+          - key: node.kubernetes.io/unreachable
+            operator: Exists
+            effect: NoExecute
+            tolerationSeconds: 5
           initContainers:
-          - {name: fetch, image: registry.example/fetch:1, volumeMounts: [{name: data, mountPath: /data}]}
+          - name: fetch
+            image: registry.example/fetch:1
+            volumeMounts: [{name: data, mountPath: /data}]
           containers:
           - name: log
             image: registry.example/log:1
-            volumeMounts: [{name: checkpoints, mountPath: /watch, readOnly: true}, {name: scratch, mountPath: /scratch}]
+            volumeMounts:
+            - {name: checkpoints, mountPath: /watch, readOnly: true}
+            - {name: scratch, mountPath: /scratch}
           - name: trainer
             image: registry.example/horovod:1
             command: [python]
@@ -131,7 +138,9 @@ spec:
   replicaSpecs:
     Worker:
       replicas: 3
-      template: {spec: {containers: [{name: own, image: "registry.example/own:1", command: [/train]}]}}
+      template:
+        spec:
+          containers: [{name: own, image: "registry.example/own:1", command: [/train]}]
   volumes: {checkpoints: {persistentVolumeClaim: {claimName: elastic}}}
 )";
 

@@ -15,7 +15,8 @@ using job::Json;
 using job::WorkerPhase;
 
 constexpr const char* kMessage =
-    R"({"exitCode":71,"rank":2,"phase":"AllReduce","reason":"PeerLost","message":"rank 1 is gone"})";
+    R"({"exitCode":71,"rank":2,"phase":"AllReduce","reason":"PeerLost",
+        "message":"rank 1 is gone"})";
 
 // A pod of the MPI job as the API server gives it back, with this status (YAML would hide the
 // types: JSON).
@@ -132,16 +133,19 @@ TEST(PodStatus, tells_how_the_trainer_ended) {
 TEST(PodStatus, tells_what_init_containers_are_about) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"phase":"Pending","initContainerStatuses":[{"name":"fetch","state":{"running":{}}}],
-           "containerStatuses":[{"name":"trainer","state":{"waiting":{"reason":"PodInitializing"}}}]})",
+           "containerStatuses":[{"name":"trainer","state":{"waiting":{
+           "reason":"PodInitializing"}}}]})",
        "Pending reason=PodInitializing"},
       {R"({"phase":"Pending","initContainerStatuses":[{"name":"fetch","state":{"waiting":{
            "reason":"ImagePullBackOff","message":"no such image"}}}],
-           "containerStatuses":[{"name":"trainer","state":{"waiting":{"reason":"PodInitializing"}}}]})",
+           "containerStatuses":[{"name":"trainer","state":{"waiting":{
+           "reason":"PodInitializing"}}}]})",
        "Pending reason=ImagePullBackOff: init container fetch: no such image"},
       {R"({"phase":"Failed","initContainerStatuses":[
            {"name":"ok","state":{"terminated":{"exitCode":0}}},
            {"name":"fetch","state":{"terminated":{"exitCode":3,"reason":"Error","message":"404"}}}],
-           "containerStatuses":[{"name":"trainer","state":{"waiting":{"reason":"PodInitializing"}}}]})",
+           "containerStatuses":[{"name":"trainer","state":{"waiting":{
+           "reason":"PodInitializing"}}}]})",
        "Failed exit=3 reason=Error: init container fetch: 404"},
   };
   for (const auto& [status, expected] : rows) EXPECT_EQ(summary(status), expected) << status;
@@ -153,7 +157,8 @@ TEST(PodStatus, tells_what_the_cluster_did_to_the_pod) {
       {R"({"phase":"Failed","reason":"UnexpectedAdmissionError","message":"no devices"})",
        "Failed reason=UnexpectedAdmissionError: no devices"},
       {R"({"phase":"Failed","reason":"Evicted","message":"The node was low on memory",
-           "conditions":[{"type":"DisruptionTarget","status":"True","reason":"TerminationByKubelet"}],
+           "conditions":[{"type":"DisruptionTarget","status":"True",
+           "reason":"TerminationByKubelet"}],
            "containerStatuses":[{"name":"trainer","state":{"terminated":{"exitCode":137,
            "reason":"Error"}}}]})",
        "Failed exit=137 reason=Evicted disruption=TerminationByKubelet: The node was low on "
@@ -212,17 +217,17 @@ TEST(PodStatus, keeps_long_messages_short) {
 }
 
 TEST(PodStatus, of_other_pods_is_none) {
-  for (
-      const char* text :
-      {"null", "[]", "7", "{}", R"({"metadata":null})", R"({"metadata":{"labels":[]}})",
-       R"({"metadata":{"labels":{"coxswain.dev/job":"x"}}})",
-       R"({"metadata":{"labels":{"coxswain.dev/attempt":"0","training.kubeflow.org/replica-type":
+  for (const char* text :
+       {"null", "[]", "7", "{}", R"({"metadata":null})", R"({"metadata":{"labels":[]}})",
+        R"({"metadata":{"labels":{"coxswain.dev/job":"x"}}})",
+        R"({"metadata":{"labels":{"coxswain.dev/attempt":"0","training.kubeflow.org/replica-type":
             "launcher","training.kubeflow.org/replica-index":"0"}}})",
-       R"({"metadata":{"labels":{"coxswain.dev/attempt":"0","training.kubeflow.org/replica-type":
+        R"({"metadata":{"labels":{"coxswain.dev/attempt":"0","training.kubeflow.org/replica-type":
             "worker","training.kubeflow.org/replica-index":"-1"}}})",
-       R"({"metadata":{"labels":{"coxswain.dev/attempt":"99999999999","training.kubeflow.org/replica-type":
+        R"({"metadata":{"labels":{"coxswain.dev/attempt":"99999999999",
+            "training.kubeflow.org/replica-type":
             "worker","training.kubeflow.org/replica-index":"1"}}})",
-       R"({"metadata":{"labels":{"coxswain.dev/attempt":"1x","training.kubeflow.org/replica-type":
+        R"({"metadata":{"labels":{"coxswain.dev/attempt":"1x","training.kubeflow.org/replica-type":
             "worker","training.kubeflow.org/replica-index":"1"}}})"})
     EXPECT_FALSE(cluster::worker_of(Json::parse(text))) << text;
   EXPECT_EQ(cluster::job_key_of(Json()), "");

@@ -183,7 +183,8 @@ TEST(SecurityRules, refuse_app_armor_annotations_that_confine_nothing) {
       {"unconfined", false}, {"runtime/default", true}, {"localhost/foo", true}, {"", false}};
   for (const auto& [profile, fits] : rows) {
     const std::string text = job_with(
-        R"({"metadata":{"annotations":{"container.apparmor.security.beta.kubernetes.io/trainer":")" +
+        R"({"metadata":{"annotations":{
+            "container.apparmor.security.beta.kubernetes.io/trainer":")" +
         std::string(profile) + R"("}},"spec":{"containers":[{"name":"trainer"}]}})");
     EXPECT_EQ(refusals(text).empty(), fits) << profile;
     EXPECT_EQ(refusals(text, true), "") << "the chart allows it";

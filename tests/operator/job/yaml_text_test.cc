@@ -11,7 +11,8 @@ using job::Json;
 
 TEST(YamlText, is_block_style) {
   const Json value = Json::parse(R"({"kind":"Pod","list":[{"a":1,"b":[true,null]},"x",[],{}],
-      "map":{"empty":{},"deep":{"k":"v"}},"lines":"one\ntwo\n","cut":"one\n\ntwo","nested":[[1,2],[3]]})");
+      "map":{"empty":{},"deep":{"k":"v"}},"lines":"one\ntwo\n","cut":"one\n\ntwo",
+      "nested":[[1,2],[3]]})");
   EXPECT_EQ(job::to_yaml(value),
             "cut: |-\n  one\n\n  two\n"
             "kind: Pod\n"
