@@ -235,10 +235,12 @@ void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action
   const bool creates = std::holds_alternative<job::CreateWorker>(actions.front()) ||
                        std::holds_alternative<job::EnsureObject>(actions.front());
   if (creates && rests_after_rejection(job)) return;
+  // Every pod of a gang names the same one, whose name is a hash of all its content.
+  const std::string config_map = creates ? config_map_name(job) : "";
   std::vector<Outcome> outcomes(actions.size());
   std::vector<std::function<void()>> calls;
   for (std::size_t i = 0; i < actions.size(); ++i)
-    calls.emplace_back([&, i] { outcomes[i] = carry_out(job, actions[i]); });
+    calls.emplace_back([&, i] { outcomes[i] = carry_out(job, actions[i], config_map); });
   parallel_.run(calls);
   conclude(job, outcomes, creates);
 }
@@ -272,11 +274,12 @@ void KubeCluster::conclude(const job::TrainingJob& job, const std::vector<Outcom
   }
 }
 
-KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job,
-                                            const job::Action& action) {
+KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job, const job::Action& action,
+                                            const std::string& config_map) {
   if (const auto* object = std::get_if<job::EnsureObject>(&action))
     return ensure(job, object->kind);
-  if (const auto* worker = std::get_if<job::CreateWorker>(&action)) return create(job, worker->id);
+  if (const auto* worker = std::get_if<job::CreateWorker>(&action))
+    return create(job, worker->id, config_map);
   if (const auto* worker = std::get_if<job::DeleteWorker>(&action)) return remove(job, *worker);
   return remove(job);
 }
@@ -332,9 +335,10 @@ KubeCluster::Outcome KubeCluster::compare(const job::TrainingJob& job,
   return changed.error();
 }
 
-KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id) {
+KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id,
+                                         const std::string& config_map) {
   const std::string& name_space = job.metadata.name_space;
-  const kube::Json wanted = pod(job, id);
+  const kube::Json wanted = pod(job, id, config_map);
   const std::string name = kube::meta_of(wanted).name;
   const auto made = client_.create(kube::kPods, name_space, wanted);
   if (made) {

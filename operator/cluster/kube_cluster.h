@@ -91,11 +91,13 @@ class KubeCluster : public Cluster {
   void conclude(const job::TrainingJob& job, const std::vector<Outcome>& outcomes, bool creates);
   void emit(const job::TrainingJob& job, const job::Event& event);
 
-  Outcome carry_out(const job::TrainingJob& job, const job::Action& action);
+  Outcome carry_out(const job::TrainingJob& job, const job::Action& action,
+                    const std::string& config_map);
   Outcome ensure(const job::TrainingJob& job, job::ObjectKind kind);
   Outcome compare(const job::TrainingJob& job, const kube::Resource& resource,
                   const kube::Json& wanted);
-  Outcome create(const job::TrainingJob& job, const job::WorkerId& id);
+  Outcome create(const job::TrainingJob& job, const job::WorkerId& id,
+                 const std::string& config_map);
   Outcome remove(const job::TrainingJob& job, const job::DeleteWorker& action);
   Outcome remove(const job::TrainingJob& job);
   void enter_pod(const kube::Json& pod);
