@@ -60,11 +60,11 @@ void read_checkpoint(JsonFields& parent, CheckpointPolicy& target) {
   if (!value) return;
   JsonFields fields(*value, parent.path_of("checkpoint"), parent.problems());
   fields.read("everySteps", target.every_steps, kPositive);
-  fields.read("everySeconds", target.every_seconds, kPositive);
-  // Two, so that a damaged checkpoint has one before it.
-  fields.read("keep", target.keep, {2, 1000000});
+  // The limits are those of the training configuration, which these become part of.
+  fields.read("everySeconds", target.every_seconds, {1, 1000000});
+  fields.read("keep", target.keep, {2, 10000});
   fields.read("resume", target.resume);
-  fields.read("maxFailures", target.max_failures, kPositive);
+  fields.read("maxFailures", target.max_failures, {1, 1000});
   fields.refuse_unknown();
 }
 

@@ -62,6 +62,33 @@ void check_environment(JsonFields& container) {
                      fmt::format("at most {} bytes in all, got {}", kMaxEnvironmentBytes, bytes));
 }
 
+bool is_object_name(std::string_view name) {
+  const auto fits = [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), fits);
+}
+
+// An object is named without its namespace: there is no way to another one.
+void check_reference(JsonFields& container, const Json& source, const char* kind,
+                     const std::string& path) {
+  if (!source.is_object() || !source.contains(kind)) return;
+  const std::string name = text_at(source.at(kind), "name");
+  if (!is_object_name(name))
+    container.refuse(fmt::format("{}.{}.name", path, kind),
+                     "not a name of an object in the job's namespace: " + contract::quote(name));
+}
+
+void check_references(JsonFields& container) {
+  for (const auto& [value, path] : container.elements("envFrom"))
+    for (const char* kind : {"secretRef", "configMapRef"})
+      check_reference(container, value, kind, path);
+  for (const auto& [value, path] : container.elements("env"))
+    if (value.is_object() && value.contains("valueFrom"))
+      for (const char* kind : {"secretKeyRef", "configMapKeyRef"})
+        check_reference(container, value.at("valueFrom"), kind, path + ".valueFrom");
+}
+
 void check_words(JsonFields& container, const char* key) {
   for (const auto& [value, path] : container.elements(key))
     if (!value.is_string()) container.refuse(path, "must be a text, got " + describe(value));
@@ -125,6 +152,7 @@ void check_container(const Json& value, const std::string& path, bool trains,
   check_words(container, "command");
   check_words(container, "args");
   check_environment(container);
+  check_references(container);
   check_resources(container);
   check_ports(container);
   check_mounts(container, volumes);

@@ -94,6 +94,19 @@ TEST(JobReader, reads_back_every_field_of_a_status) {
   EXPECT_EQ(read_status(to_json(status)), status) << to_json(status).dump(1);
 }
 
+TEST(JobReader, writes_what_columns_show_and_reads_nothing_from_it) {
+  Status status;
+  status.restarts = {.failure = 1, .preemption = 2, .node = 3, .startup = 4, .resize = 5};
+  EXPECT_FALSE(to_json(status).contains("ready"));
+  status.replicas[Role::kWorker] = {.desired = 4, .ready = 3};
+  Json json = to_json(status);
+  EXPECT_EQ(json.at("ready"), "3/4");
+  EXPECT_EQ(json.at("restarts").at("total"), 10);
+  json["ready"] = "9/9";
+  json["restarts"]["total"] = 99;
+  EXPECT_EQ(read_status(json), status);
+}
+
 TEST(JobReader, survives_a_spoiled_status) {
   for (const char* text : {"null", "7", "[]", R"({"attempt":"x","restarts":[],"conditions":[1,{}],
        "progress":7,"startTime":"yesterday","replicaStatuses":{"Worker":9},"workers":-3})"}) {

@@ -129,6 +129,7 @@ std::vector<Case> values() {
       {"max_below_replicas", spec("  elasticPolicy: {maxReplicas: 1}\n")},
       {"checkpoint_interval_text", spec("  checkpoint: {everySeconds: abc}\n")},
       {"checkpoint_keep_zero", spec("  checkpoint: {keep: 0}\n")},
+      {"checkpoint_keep_too_many", spec("  checkpoint: {keep: 10001}\n")},
       {"rule_without_action", spec("  failurePolicy: {rules: [{onExitCodes: [1]}]}\n")},
       {"rule_bad_codes",
        spec("  failurePolicy: {rules: [{action: Fail, onExitCodes: [0, 256]}]}\n")},
@@ -188,6 +189,9 @@ std::vector<Case> templates() {
       {"container_our_environment",
        with_container("env: [{name: COXSWAIN_ATTEMPT, value: \"0\"}]")},
       {"container_env_name", with_container("env: [{name: \"A=B\", value: x}]")},
+      {"container_env_of_another_namespace",
+       with_container("envFrom: [{secretRef: {name: other/secret}}], env: [{name: A, valueFrom: "
+                      "{configMapKeyRef: {name: Other, key: a}}}]")},
       {"container_env_too_large",
        with_container("env: [{name: A, value: " + std::string(200000, 'x') + "}]")},
       {"container_cpu_quantity", with_container("resources: {limits: {cpu: 1 core}}")},
@@ -259,7 +263,8 @@ TEST(Validation, accepts_a_full_template) {
       "          containers:\n"
       "          - name: trainer\n"
       "            command: [python, train.py]\n"
-      "            env: [{name: OMP_NUM_THREADS, value: \"2\"}]\n"
+      "            env: [{name: OMP_NUM_THREADS, value: \"2\"},\n"
+      "                  {name: B, valueFrom: {secretKeyRef: {name: a-1.b, key: c}}}]\n"
       "            ports: [{containerPort: 8080}]\n"
       "            volumeMounts: [{name: x, mountPath: /x}]\n"
       "            resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}\n"
