@@ -25,7 +25,7 @@ since() { awk -v a="$1" -v b="$(now)" 'BEGIN{printf "%.1f", b-a}'; }
 kc() { "$BIN/kubectl" --kubeconfig "$DIR/admin.kubeconfig" --request-timeout 5s "$@"; }
 
 # The settings that the cluster in DIR was started with, if it was.
-# shellcheck disable=SC1091
+# shellcheck disable=SC1090,SC1091
 read_settings() {
   for file in settings network; do
     if [ -f "$DIR/$file" ]; then . "$DIR/$file"; fi

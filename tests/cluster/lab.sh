@@ -1,0 +1,18 @@
+#!/bin/bash
+# lab.sh CMD...    run a command in the test cluster's own network namespace; as root
+# lab.sh --end     remove the namespace
+#
+# So no address of the cluster exists on the machine's network. It is made on first use:
+#   lab.sh cluster.sh up DIR 2; lab.sh kubectl ...; lab.sh cluster.sh down DIR; lab.sh --end
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+NAME=${COXSWAIN_LAB:-coxswain-lab}
+case ${1:-} in
+  --end) ip netns del "$NAME" 2>/dev/null || true; exit;;
+  ''|-*) usage_error;;
+esac
+if [ ! -e "/run/netns/$NAME" ]; then
+  ip netns add "$NAME"
+  ip -n "$NAME" link set lo up
+fi
+# nsenter and not `ip netns exec`: that one mounts a new /sys and hides the cgroups.
+exec nsenter --net="/run/netns/$NAME" -- "$@"
