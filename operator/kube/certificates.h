@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-// What OpenSSL says about PEM text. Each check answers with what is wrong, for an error message that
-// names the place; none: nothing is.
+// What OpenSSL says about PEM text. Each check answers with what is wrong, for an error message
+// that names the place; none: nothing is.
 namespace coxswain::kube {
 
 // One or more certificates, one of them still valid at least.

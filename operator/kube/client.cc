@@ -43,11 +43,11 @@ ApiError not_leader() {
 }
 
 ApiError unreadable(int status) {
-  return {.code = 0,
-          .reason = "NoAnswer",
-          .message = fmt::format("the answer ({}) is no object of the API, or nested too deep",
-                                 status),
-          .retry_after = {}};
+  return {
+      .code = 0,
+      .reason = "NoAnswer",
+      .message = fmt::format("the answer ({}) is no object of the API, or nested too deep", status),
+      .retry_after = {}};
 }
 
 // Between half of the usual wait and all of it, so that many clients do not come back at once; what
@@ -80,8 +80,7 @@ class WatchReader {
   // False: the watch is over.
   bool add(std::string_view piece) {
     const bool more = lines_.add(piece, [this](std::string_view line) { return take(line); });
-    if (!more && !end_)
-      distrust(fmt::format("a line over {} MiB", kMaxLineBytes >> 20));
+    if (!more && !end_) distrust(fmt::format("a line over {} MiB", kMaxLineBytes >> 20));
     return more;
   }
 
@@ -129,22 +128,28 @@ Client::Client(Transport& transport, ClientOptions options)
 
 Result<Json> Client::get(const Resource& resource, const std::string& name_space,
                          const std::string& name) {
-  return call({.method = Method::kGet, .target = path_of(resource, name_space, name),
-               .content_type = {}, .body = {}},
+  return call({.method = Method::kGet,
+               .target = path_of(resource, name_space, name),
+               .content_type = {},
+               .body = {}},
               resource.plural);
 }
 
 Result<Json> Client::create(const Resource& resource, const std::string& name_space,
                             const Json& object) {
-  return call({.method = Method::kPost, .target = path_of(resource, name_space),
-               .content_type = "application/json", .body = text_of(object)},
+  return call({.method = Method::kPost,
+               .target = path_of(resource, name_space),
+               .content_type = "application/json",
+               .body = text_of(object)},
               resource.plural);
 }
 
 Result<Json> Client::update(const Resource& resource, const std::string& name_space,
                             const std::string& name, const Json& object) {
-  return call({.method = Method::kPut, .target = path_of(resource, name_space, name),
-               .content_type = "application/json", .body = text_of(object)},
+  return call({.method = Method::kPut,
+               .target = path_of(resource, name_space, name),
+               .content_type = "application/json",
+               .body = text_of(object)},
               resource.plural);
 }
 
@@ -153,7 +158,8 @@ Result<Json> Client::patch(const Resource& resource, const std::string& name_spa
                            const Json& patch) {
   return call({.method = Method::kPatch,
                .target = path_of(resource, name_space, name, subresource),
-               .content_type = "application/merge-patch+json", .body = text_of(patch)},
+               .content_type = "application/merge-patch+json",
+               .body = text_of(patch)},
               resource_name(resource, subresource));
 }
 
@@ -167,8 +173,10 @@ Result<Json> Client::remove(const Resource& resource, const std::string& name_sp
                   {"preconditions", wanted},
                   {"propagationPolicy", "Background"}};
   if (preconditions.grace) options["gracePeriodSeconds"] = preconditions.grace->count();
-  return call({.method = Method::kDelete, .target = path_of(resource, name_space, name),
-               .content_type = "application/json", .body = text_of(options)},
+  return call({.method = Method::kDelete,
+               .target = path_of(resource, name_space, name),
+               .content_type = "application/json",
+               .body = text_of(options)},
               resource.plural);
 }
 
@@ -192,9 +200,9 @@ Result<Response> Client::send(Request request, const std::string& resource) {
     request.deadline = std::clamp(kAllTries - spent(), milliseconds(1), usual_deadline);
     const auto began = steady_clock::now();
     Response response = transport_.send(request);
-    options_.on_call({request.method, resource, response.status,
-                      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() -
-                                                                            began)});
+    options_.on_call(
+        {request.method, resource, response.status,
+         std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began)});
     if (is_success(response.status)) return response;
     ApiError error = error_of(response.status, response.body, response.retry_after);
     if (!may_pass(response.status) || next_try >= options_.tries) return error;
@@ -211,13 +219,12 @@ Result<std::string> Client::list(const Resource& resource, const ListQuery& quer
                                  const std::function<void()>& on_anew) {
   std::string continue_token;
   for (int begins = 1;;) {
-    const std::string target =
-        fmt::format("{}?limit={}{}{}", path_of(resource, query.name_space), query.page_size,
-                    query_of(query),
-                    continue_token.empty() ? "" : "&continue=" + percent_encoded(continue_token));
-    const Result<Response> response = send({.method = Method::kGet, .target = target,
-                                            .content_type = {}, .body = {}},
-                                           resource.plural);
+    const std::string target = fmt::format(
+        "{}?limit={}{}{}", path_of(resource, query.name_space), query.page_size, query_of(query),
+        continue_token.empty() ? "" : "&continue=" + percent_encoded(continue_token));
+    const Result<Response> response =
+        send({.method = Method::kGet, .target = target, .content_type = {}, .body = {}},
+             resource.plural);
     if (!response) {
       const bool page_expired = response.error().code == 410 && !continue_token.empty();
       if (!page_expired || ++begins > kListBegins) return response.error();
@@ -235,8 +242,8 @@ Result<std::string> Client::list(const Resource& resource, const ListQuery& quer
   }
 }
 
-WatchEnd Client::watch(const Resource& resource, const ListQuery& query,
-                       const std::string& version, std::stop_token stop,
+WatchEnd Client::watch(const Resource& resource, const ListQuery& query, const std::string& version,
+                       std::stop_token stop,
                        const std::function<void(const WatchEvent&)>& on_event) {
   const Request request{
       .method = Method::kGet,
@@ -251,9 +258,9 @@ WatchEnd Client::watch(const Resource& resource, const ListQuery& query,
   const auto began = steady_clock::now();
   const Response response = transport_.stream(
       request, stop, [&reader](std::string_view piece) { return reader.add(piece); });
-  options_.on_call({request.method, resource_name(resource, "watch"), response.status,
-                    std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() -
-                                                                          began)});
+  options_.on_call(
+      {request.method, resource_name(resource, "watch"), response.status,
+       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began)});
   if (reader.end()) return *reader.end();
   if (is_success(response.status) || stop.stop_requested()) return {};
   return {.expired = response.status == 410,

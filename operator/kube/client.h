@@ -68,12 +68,11 @@ class Client {
                       const std::string& name, const DeletePreconditions& preconditions);
 
   // Hands every object to `on_item`, page by page, one at a time in memory; gives the version to
-  // watch from. An expired page begins the list anew, after `on_anew`: what came before may be gone.
-  // kind and apiVersion, which items lack, are filled in.
+  // watch from. An expired page begins the list anew, after `on_anew`: what came before may be
+  // gone. kind and apiVersion, which items lack, are filled in.
   Result<std::string> list(
       const Resource& resource, const ListQuery& query,
-      const std::function<void(Json item)>& on_item,
-      const std::function<void()>& on_anew = [] {});
+      const std::function<void(Json item)>& on_item, const std::function<void()>& on_anew = [] {});
 
   // Blocks until the watch ends. Bookmarks are asked for, the server is asked to end it after 50 s,
   // and 60 s without a byte count as broken: a half-open connection is noticed.

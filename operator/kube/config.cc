@@ -27,9 +27,8 @@ struct Place {
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const {
     const std::string where = path.empty() ? key : key.empty() ? path : path + "." + key;
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[kube] {}{}{}: {}", file.string(), where.empty() ? "" : ": ", where,
-                            what));
+    throw Error(ExitCode::kBadInput, fmt::format("[kube] {}{}{}: {}", file.string(),
+                                                 where.empty() ? "" : ": ", where, what));
   }
 };
 
@@ -58,9 +57,9 @@ YAML::Node entry_of(const YAML::Node& root, const std::string& list, const std::
     return found && found.IsMap() ? found : YAML::Node(YAML::NodeType::Map);
   }
   place.path.clear();
-  place.fail(list, known.empty() ? fmt::format("{} not found: the list is empty", name)
-                                 : fmt::format("{} not found; there are: {}", name,
-                                               fmt::join(known, ", ")));
+  place.fail(list, known.empty()
+                       ? fmt::format("{} not found: the list is empty", name)
+                       : fmt::format("{} not found; there are: {}", name, fmt::join(known, ", ")));
 }
 
 // Either `key`-data in base64 or the file that `key` names; empty: neither is there.
@@ -207,9 +206,9 @@ std::string current_context(const YAML::Node& root, const Place& place) {
   for (std::size_t i = 0; contexts && contexts.IsSequence() && i < contexts.size(); ++i)
     if (contexts[i].IsMap()) known.push_back(text_of(contexts[i], "name", place));
   place.fail("current-context",
-             known.empty() ? "is not set, and there are no contexts: is this a kubeconfig?"
-                           : fmt::format("is not set: name one of the contexts: {}",
-                                         fmt::join(known, ", ")));
+             known.empty()
+                 ? "is not set, and there are no contexts: is this a kubeconfig?"
+                 : fmt::format("is not set: name one of the contexts: {}", fmt::join(known, ", ")));
 }
 
 YAML::Node load(const fs::path& path) {
@@ -262,8 +261,9 @@ std::optional<Config> in_cluster_config(const std::string& host, const std::stri
   config.token_file = directory / "token";
   const auto token = read_small_file(config.token_file);
   if (!token || !is_token(trimmed(*token)))
-    place.fail("token", "no token of a ServiceAccount: does the pod have "
-                        "automountServiceAccountToken: false?");
+    place.fail("token",
+               "no token of a ServiceAccount: does the pod have "
+               "automountServiceAccountToken: false?");
   config.ca_file = directory / "ca.crt";
   const auto ca = read_small_file(config.ca_file);
   if (!ca) place.fail("ca.crt", "can't be read");

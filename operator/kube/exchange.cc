@@ -46,8 +46,8 @@ Response Exchange::broken_off(const std::string& problem) const {
 Response Exchange::wait(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, time, [this] { return has_ended_; }))
-    return broken_off(fmt::format("no {} within {} ms", has_begun_ ? "complete answer" : "answer",
-                                  time.count()));
+    return broken_off(
+        fmt::format("no {} within {} ms", has_begun_ ? "complete answer" : "answer", time.count()));
   if (!problem_.empty()) return broken_off(problem_);
   return std::move(response_);
 }

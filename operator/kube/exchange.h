@@ -44,7 +44,7 @@ class Exchange {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   // Guarded by mutex_:
-  Response response_;         // the body grows here
+  Response response_;  // the body grows here
   bool has_begun_ = false;
   bool has_ended_ = false;
   bool is_streamed_ = false;  // the caller takes pieces away

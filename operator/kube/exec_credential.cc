@@ -23,8 +23,8 @@ constexpr std::size_t kMaxOutputBytes = 1 << 20;
 constexpr std::chrono::seconds kDeadline{10};
 
 [[noreturn]] void fail(const ExecPlugin& plugin, const std::string& what) {
-  throw Error(ExitCode::kBadInput, fmt::format("[kube] exec plug-in {}: {}",
-                                               plugin.command.front(), what));
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[kube] exec plug-in {}: {}", plugin.command.front(), what));
 }
 
 std::chrono::milliseconds left_until(steady_clock::time_point deadline) {

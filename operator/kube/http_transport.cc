@@ -148,9 +148,8 @@ struct HttpTransport::Connections {
     settings.set_max_redirects(0);
     settings.set_validate_certificates(!config.insecure);
     // The library keeps this as long as its connections, which refer to `trust`.
-    settings.set_ssl_context_callback([trust](boost::asio::ssl::context& context) {
-      trust->apply(context.native_handle());
-    });
+    settings.set_ssl_context_callback(
+        [trust](boost::asio::ssl::context& context) { trust->apply(context.native_handle()); });
     return settings;
   }
 
@@ -175,14 +174,16 @@ struct HttpTransport::Connections {
     const pplx::cancellation_token_source cancellation;
     const pplx::task_options options(at_once);
     client.request(message_of(request, exchange), cancellation.get_token())
-        .then([whom = peer, exchange, options](const pplx::task<http::http_response>& answer) {
-          follow(answer, whom, exchange, options);
-        }, options);
+        .then(
+            [whom = peer, exchange, options](const pplx::task<http::http_response>& answer) {
+              follow(answer, whom, exchange, options);
+            },
+            options);
     const Leaving leaving(*exchange, cancellation);
     return caller(*exchange);
   } catch (const std::exception& error) {
-    return {.status = 0, .retry_after = {}, .body = fmt::format("{}: {}", peer.server,
-                                                                error.what())};
+    return {
+        .status = 0, .retry_after = {}, .body = fmt::format("{}: {}", peer.server, error.what())};
   }
 
   const Peer peer;
@@ -200,8 +201,8 @@ HttpTransport::HttpTransport(const Config& config, const Warn& warn) {
 HttpTransport::~HttpTransport() = default;
 
 Response HttpTransport::send(const Request& request) {
-  return connections_->run(
-      request, [&](Exchange& exchange) { return exchange.wait(request.deadline); });
+  return connections_->run(request,
+                           [&](Exchange& exchange) { return exchange.wait(request.deadline); });
 }
 
 Response HttpTransport::stream(const Request& request, std::stop_token stop,

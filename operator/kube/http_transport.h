@@ -17,7 +17,8 @@ class HttpTransport : public Transport {
   // What goes wrong with a file that is read anew, in a line for the log.
   using Warn = std::function<void(const std::string& message)>;
 
-  explicit HttpTransport(const Config& config, const Warn& warn = [](const std::string&) {});
+  explicit HttpTransport(
+      const Config& config, const Warn& warn = [](const std::string&) {});
   ~HttpTransport() override;
 
   Response send(const Request& request) override;

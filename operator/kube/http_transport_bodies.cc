@@ -52,8 +52,7 @@ class OneWayBuffer : public Base {
 
 class BodySource : public OneWayBuffer {
  public:
-  explicit BodySource(std::string body)
-      : OneWayBuffer(std::ios_base::in), body_(std::move(body)) {}
+  explicit BodySource(std::string body) : OneWayBuffer(std::ios_base::in), body_(std::move(body)) {}
 
  protected:
   pplx::task<std::size_t> _getn(std::uint8_t* target, std::size_t count) override {
@@ -77,7 +76,7 @@ class BodySink : public OneWayBuffer {
   pplx::task<std::size_t> _putn(const std::uint8_t* bytes, std::size_t count) override {
     const pplx::task_completion_event<std::size_t> taken;
     const auto wanted =
-        exchange_->add({reinterpret_cast<const char*>(bytes), count},  // bytes as the library has them
+        exchange_->add({reinterpret_cast<const char*>(bytes), count},  // the library's bytes
                        [taken, count] { taken.set(count); });
     switch (wanted) {
       case Exchange::Wanted::kMore:

@@ -5,7 +5,8 @@
 namespace coxswain::kube {
 
 std::string to_text(const ApiError& error) {
-  std::string text = error.code == 0 ? error.reason : fmt::format("{} {}", error.code, error.reason);
+  std::string text = error.reason;
+  if (error.code != 0) text = fmt::format("{} {}", error.code, error.reason);
   if (!error.message.empty()) text += ": " + error.message;
   return text;
 }

@@ -64,9 +64,10 @@ TlsTrust::TlsTrust(const Config& config, std::string host,
       insecure_(config.insecure),
       ca_(config.ca_file, config.ca_pem, good_certificates,
           [warn = std::move(warn), file = config.ca_file.string()] {
-            warn(fmt::format("[kube] {} is gone or holds no valid certificate: the one before is "
-                             "kept",
-                             file));
+            warn(
+                fmt::format("[kube] {} is gone or holds no valid certificate: the one before is "
+                            "kept",
+                            file));
           }),
       keys_(std::make_unique<Keys>()) {
   const auto fail = [](const std::string& what, const std::string& problem) {
@@ -82,9 +83,9 @@ TlsTrust::TlsTrust(const Config& config, std::string host,
   if (const auto problem = problem_of_key(config.client_key_pem, config.client_certificate_pem))
     fail("the client key", *problem);
   keys_->chain = read_certificates(config.client_certificate_pem);
-  keys_->key.reset(PEM_read_bio_PrivateKey(reader_of(config.client_key_pem).get(), nullptr,
-                                           nullptr, nullptr),
-                   EVP_PKEY_free);
+  keys_->key.reset(
+      PEM_read_bio_PrivateKey(reader_of(config.client_key_pem).get(), nullptr, nullptr, nullptr),
+      EVP_PKEY_free);
 }
 
 TlsTrust::~TlsTrust() = default;

@@ -86,7 +86,8 @@ std::string explain(int code, std::string_view body) {
   }
   const std::size_t start = body.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return "the answer is empty";
-  if (body[start] == '<') return "the answer is a page, not of the API; is the server's address right?";
+  if (body[start] == '<')
+    return "the answer is a page, not of the API; is the server's address right?";
   return fmt::format("the answer ({} bytes) is no Status of the API", body.size());
 }
 
@@ -149,8 +150,8 @@ bool LineBuffer::add(std::string_view piece,
 
 ApiError error_of(int code, std::string_view body,
                   std::optional<std::chrono::seconds> retry_after) {
-  ApiError error{.code = code, .reason = usual_reason(code), .message = {},
-                 .retry_after = retry_after};
+  ApiError error{
+      .code = code, .reason = usual_reason(code), .message = {}, .retry_after = retry_after};
   const std::optional<Json> status = code == 0 ? std::nullopt : parse_object(body);
   if (!status || text_of(*status, "kind") != "Status") {
     error.message = explain(code, body);

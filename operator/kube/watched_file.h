@@ -27,10 +27,10 @@ class WatchedFile {
 
   // `accept` gives the text to use of what the file holds, or nullopt for garbage. An empty `file`
   // is never read. `on_garbage` is told once each time that the file stops being good.
-  WatchedFile(std::filesystem::path file, std::string text,
-              std::function<std::optional<std::string>(const std::string& bytes)> accept,
-              std::function<void()> on_garbage = [] {},
-              Clock clock = std::chrono::steady_clock::now);
+  WatchedFile(
+      std::filesystem::path file, std::string text,
+      std::function<std::optional<std::string>(const std::string& bytes)> accept,
+      std::function<void()> on_garbage = [] {}, Clock clock = std::chrono::steady_clock::now);
 
   std::string text();
 

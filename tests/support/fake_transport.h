@@ -49,7 +49,8 @@ class FakeTransport : public kube::Transport {
       stream = on_stream(request);
     }
     for (const std::string& piece : stream.pieces)
-      if (stop.stop_requested() || !on_data(piece)) return {.status = 200, .retry_after = {}, .body = {}};
+      if (stop.stop_requested() || !on_data(piece))
+        return {.status = 200, .retry_after = {}, .body = {}};
     return stream.end;
   }
 

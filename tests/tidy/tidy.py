@@ -29,7 +29,7 @@ EDGES = {
     "trainer/launch": ["trainer/contract/worker"],
     "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
     "operator/job": ["trainer/contract/worker", "trainer/contract/config"],
-    "operator/kube": [],
+    "operator/kube": ["trainer/contract/worker", "trainer/contract/config"],
     "operator/controller": ["operator/kube", "trainer/contract/worker"],
     "operator/cluster": ["operator/job", "trainer/contract/worker", "trainer/contract/config"],
     "operator": ["*"],  # main.cc and the commands wire everything
@@ -50,7 +50,8 @@ THIRD_PARTY = {
 }
 
 # The pure core: values in, values out.
-PURE = ["operator/job/", "operator/kube/watch", "operator/controller/lease", "operator/cluster/pod",
+PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
+        "operator/cluster/pod",
         "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"

@@ -192,10 +192,11 @@ TEST_F(ClientTest, an_expired_page_begins_the_list_anew) {
   transport_.script({answer(200, page("a", "t")), answer(410), answer(200, page("a", "t")),
                      answer(200, page("b", ""))});
   std::string names;
-  const auto version = client_.list(kPods, {"", "", 500},
-                                    [&](const Json& item) { names += meta_of(item).name; });
+  const auto version = client_.list(
+      kPods, {"", "", 500}, [&](const Json& item) { names += meta_of(item).name; },
+      [&] { names += "|"; });
   EXPECT_TRUE(version);
-  EXPECT_EQ(names, "aab");
+  EXPECT_EQ(names, "a|ab");
 }
 
 TEST_F(ClientTest, a_list_that_always_expires_ends) {
@@ -218,20 +219,21 @@ TEST_F(ClientTest, a_list_that_is_cut_or_refused_is_an_error) {
   EXPECT_EQ(client_.list(kPods, {"", "", 500}, [](const Json&) {}).error().code, 410);
 }
 
-
-const char* const kAdded = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})" "\n";
+const char* const kAdded = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
+                           "\n";
 const char* const kBookmark =
-    R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"99"}}})" "\n";
+    R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"99"}}})"
+    "\n";
 
 TEST_F(ClientTest, watches_from_a_version_with_bookmarks) {
   transport_.on_stream = [](const Request&) {
-    return FakeTransport::Stream{{std::string(kAdded).substr(0, 10),
-                                  std::string(kAdded).substr(10) + kBookmark}, answer(200)};
+    return FakeTransport::Stream{
+        {std::string(kAdded).substr(0, 10), std::string(kAdded).substr(10) + kBookmark},
+        answer(200)};
   };
   std::vector<WatchEventType> types;
-  const WatchEnd end =
-      client_.watch(kPods, {"", "coxswain.dev/job", 500}, "7", {},
-                    [&](const WatchEvent& event) { types.push_back(event.type); });
+  const WatchEnd end = client_.watch(kPods, {"", "coxswain.dev/job", 500}, "7", {},
+                                     [&](const WatchEvent& event) { types.push_back(event.type); });
   EXPECT_EQ(types, (std::vector{WatchEventType::kAdded, WatchEventType::kBookmark}));
   EXPECT_FALSE(end.expired);
   EXPECT_FALSE(end.error);
@@ -259,17 +261,21 @@ TEST_F(ClientTest, every_end_of_a_watch_is_told_apart) {
       {status(410, "Expired"), answer(200), true, "410 Expired: m"},
       {status(500, "InternalError"), answer(200), false, "500 InternalError: m"},
       {status(504, "Timeout"), answer(200), false, "504 Timeout: m"},
-      {"", answer(504, R"({"kind":"Status","reason":"Timeout","message":"Too large resource version"})"),
+      {"",
+       answer(504,
+              R"({"kind":"Status","reason":"Timeout","message":"Too large resource version"})"),
        false, "504 Timeout: Too large resource version"},
       {"", answer(403, ""), false, "403 Forbidden: the answer is empty"},
       {"", answer(0, "silent for 60000 ms"), false, "NoAnswer: silent for 60000 ms"},
-      {"{\"type\":\n", answer(200), true, "BadWatch: the watch sent a line of 8 bytes that is no event"},
+      {"{\"type\":\n", answer(200), true,
+       "BadWatch: the watch sent a line of 8 bytes that is no event"},
       {"{\"type\":\"NEW\",\"object\":{}}\n", answer(200), true,
        "BadWatch: the watch sent a line of 26 bytes that is no event"},
       {std::string(kMaxLineBytes + 1, 'x'), answer(200), true,
        "BadWatch: the watch sent a line over 8 MiB"},
-      {R"({"type":"ERROR","object":{}})" "\n", answer(200), false,
-       "500 InternalError: the answer (2 bytes) is no Status of the API"},
+      {R"({"type":"ERROR","object":{}})"
+       "\n",
+       answer(200), false, "500 InternalError: the answer (2 bytes) is no Status of the API"},
   };
   for (const auto& [piece, response, expired, text] : cases) {
     transport_.on_stream = [&](const Request&) { return FakeTransport::Stream{{piece}, response}; };

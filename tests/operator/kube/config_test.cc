@@ -127,9 +127,9 @@ TEST_F(ConfigTest, a_file_that_can_not_be_read_is_refused) {
   EXPECT_EQ(error_of(write("pod", "kind: Pod")), "[kube] pod: kind: must be Config");
   EXPECT_EQ(error_of(write("large", std::string((1 << 20) + 1, ' '))),
             "[config] large: above the limit of 1 MiB");
-  EXPECT_EQ(error_of(write("deep", "a: " + std::string(100, '[') + std::string(100, ']')))
-                .substr(0, 14),
-            "[config] deep:");
+  EXPECT_EQ(
+      error_of(write("deep", "a: " + std::string(100, '[') + std::string(100, ']'))).substr(0, 14),
+      "[config] deep:");
 }
 
 TEST_F(ConfigTest, a_context_cluster_or_user_that_is_not_there_is_refused_with_those_that_are) {
@@ -151,7 +151,8 @@ TEST_F(ConfigTest, a_context_cluster_or_user_that_is_not_there_is_refused_with_t
       {"current-context: a\n" + contexts, "clusters: c not found: the list is empty"},
       {"current-context: d\n" + contexts, "contexts[2].context.cluster: is missing"},
       {"current-context: e\n" + contexts, "contexts[3].context.cluster: is missing"},
-      {"current-context: b\n" + contexts + lists, "clusters[0].cluster.server: is missing: write https://host:port"},
+      {"current-context: b\n" + contexts + lists,
+       "clusters[0].cluster.server: is missing: write https://host:port"},
       {"current-context: a\ncontexts: [7]", "contexts[0]: must be an object"},
       {"current-context: a\ncontexts: [{name: a, context: 7}]",
        "contexts[0].context: must be an object"},
@@ -167,8 +168,8 @@ TEST_F(ConfigTest, a_context_cluster_or_user_that_is_not_there_is_refused_with_t
 TEST_F(ConfigTest, a_cluster_that_can_not_be_trusted_is_refused) {
   const Identity expired = test::make_certificate(
       {.is_ca = true, .valid_from_seconds = -200'000, .valid_to_seconds = -100'000});
-  const Identity early =
-      test::make_certificate({.is_ca = true, .valid_from_seconds = 100'000, .valid_to_seconds = 200'000});
+  const Identity early = test::make_certificate(
+      {.is_ca = true, .valid_from_seconds = 100'000, .valid_to_seconds = 200'000});
   write("garbage.crt", "garbage");
   const struct {
     std::string cluster;
@@ -185,8 +186,7 @@ TEST_F(ConfigTest, a_cluster_that_can_not_be_trusted_is_refused) {
        "instead, or pass --allow-insecure"},
       {kServer + ", insecure-skip-tls-verify: maybe",
        "insecure-skip-tls-verify: must be true or false"},
-      {kServer + ", certificate-authority-data: '*'",
-       "certificate-authority-data: is no base64"},
+      {kServer + ", certificate-authority-data: '*'", "certificate-authority-data: is no base64"},
       {kServer + ", certificate-authority-data: " + base64("hello"),
        "certificate-authority-data: is no certificate in PEM"},
       {kServer + ", certificate-authority-data: " +
@@ -203,15 +203,18 @@ TEST_F(ConfigTest, a_cluster_that_can_not_be_trusted_is_refused) {
   for (const auto& [cluster, error] : cases)
     EXPECT_EQ(error_of(kubeconfig(cluster, "")), "[kube] config: clusters[0].cluster." + error);
   EXPECT_NE(error_of(kubeconfig(kServer + ", certificate-authority-data: " +
-                                    base64(expired.certificate_pem), ""))
+                                    base64(expired.certificate_pem),
+                                ""))
                 .find("certificate-authority-data: expired on 20"),
             std::string::npos);
-  EXPECT_NE(error_of(kubeconfig(kServer + ", certificate-authority-data: " +
-                                    base64(early.certificate_pem), ""))
-                .find("certificate-authority-data: is not valid before 20"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of(kubeconfig(
+                   kServer + ", certificate-authority-data: " + base64(early.certificate_pem), ""))
+          .find("certificate-authority-data: is not valid before 20"),
+      std::string::npos);
   EXPECT_EQ(error_of(kubeconfig(kServer + ", certificate-authority-data: " +
-                                    base64(expired.certificate_pem + ca_.certificate_pem), "")),
+                                    base64(expired.certificate_pem + ca_.certificate_pem),
+                                "")),
             "");
 }
 
@@ -268,15 +271,17 @@ TEST_F(ConfigTest, a_user_that_can_not_be_is_refused) {
 
 TEST_F(ConfigTest, runs_an_exec_plug_in_if_allowed) {
   const ConfigRules allowed{.allow_insecure = false, .allow_exec = true};
-  const auto program = write("bin/login",
-                             "#!/bin/sh\n"
-                             "echo \"$KUBERNETES_EXEC_INFO\" >$(dirname $0)/info\n"
-                             "printf '{\"apiVersion\":\"client.authentication.k8s.io/v1\","
-                             "\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%s\"}}' \"$1-$WHO\"\n");
+  const auto program =
+      write("bin/login",
+            "#!/bin/sh\n"
+            "echo \"$KUBERNETES_EXEC_INFO\" >$(dirname $0)/info\n"
+            "printf '{\"apiVersion\":\"client.authentication.k8s.io/v1\","
+            "\"kind\":\"ExecCredential\",\"status\":{\"token\":\"%s\"}}' \"$1-$WHO\"\n");
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   const Config config = read_kubeconfig(
-      kubeconfig(kServer, "exec: {apiVersion: client.authentication.k8s.io/v1, command: bin/login, "
-                          "args: ['$(x)'], env: [{name: WHO, value: me}]}"),
+      kubeconfig(kServer,
+                 "exec: {apiVersion: client.authentication.k8s.io/v1, command: bin/login, "
+                 "args: ['$(x)'], env: [{name: WHO, value: me}]}"),
       allowed);
   EXPECT_EQ(config.token, "$(x)-me");
   EXPECT_EQ(read_small_file(directory_.path() / "bin/info"),
@@ -291,16 +296,20 @@ TEST_F(ConfigTest, an_exec_plug_in_that_fails_is_told_without_what_it_printed) {
     std::string exec;
     std::string error;
   } cases[] = {
-      {"command: x", "config: users[0].user.exec.apiVersion: must be client.authentication.k8s.io/v1 or .../v1beta1"},
+      {"command: x",
+       "config: users[0].user.exec.apiVersion: must be client.authentication.k8s.io/v1 or "
+       ".../v1beta1"},
       {version + "args: []", "config: users[0].user.exec.command: is missing"},
       {version + "command: x, args: 7", "config: users[0].user.exec.args: must be a list of texts"},
-      {version + "command: x, args: [[7]]", "config: users[0].user.exec.args: must be a list of texts"},
+      {version + "command: x, args: [[7]]",
+       "config: users[0].user.exec.args: must be a list of texts"},
       {version + "command: x, env: 7", "config: users[0].user.exec.env: must be a list"},
       {version + "command: x, env: [7]",
        "config: users[0].user.exec.env: must hold objects with name and value"},
       {version + "command: sh, args: [-c, 'echo s3cret; exit 3']",
        "exec plug-in sh: ended with exit code 3"},
-      {version + "command: echo, args: [s3cret]", "exec plug-in echo: prints no ExecCredential in JSON"},
+      {version + "command: echo, args: [s3cret]",
+       "exec plug-in echo: prints no ExecCredential in JSON"},
       {version + "command: yes", "exec plug-in yes: prints more than 1 MiB"},
   };
   for (const auto& [exec, error] : cases)
@@ -340,7 +349,8 @@ TEST(ExecCredential, takes_a_token_or_a_certificate_and_nothing_less) {
 }
 
 TEST(ServerUrl, takes_https_with_a_plain_host_port_and_path) {
-  for (const char* url : {"https://h", "https://h:6443", "https://10.0.0.1:6443/", "https://h/k8s/c-1"})
+  for (const char* url :
+       {"https://h", "https://h:6443", "https://10.0.0.1:6443/", "https://h/k8s/c-1"})
     EXPECT_EQ(problem_of_server(url, false), std::nullopt) << url;
   EXPECT_EQ(problem_of_server("http://h", true), std::nullopt);
 }
@@ -418,8 +428,9 @@ TEST_F(InClusterTest, says_what_is_missing) {
   EXPECT_EQ(error(), "[kube] DIR: ca.crt: can't be read");
   write("ca.crt", "garbage");
   EXPECT_EQ(error(), "[kube] DIR: ca.crt: is no certificate in PEM");
-  EXPECT_EQ(error("a b"), "[kube] KUBERNETES_SERVICE_HOST and _PORT: unsupported URL: no valid "
-                          "host in it: write https://host:port");
+  EXPECT_EQ(error("a b"),
+            "[kube] KUBERNETES_SERVICE_HOST and _PORT: unsupported URL: no valid "
+            "host in it: write https://host:port");
 }
 
 class WatchedFileTest : public ConfigTest {

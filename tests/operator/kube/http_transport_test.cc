@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,7 +26,10 @@ using Connection = TlsServer::Connection;
 // As the operator runs it; a process can say so only once.
 class OneHttpThread : public testing::Environment {
  public:
-  void SetUp() override { limit_http_threads(1); }
+  void SetUp() override {
+    setenv("SSL_CERT_FILE", "/dev/null", 1);  // or each connection reads the system's bundle
+    limit_http_threads(1);
+  }
 };
 [[maybe_unused]] const testing::Environment* const one_http_thread =
     testing::AddGlobalTestEnvironment(std::make_unique<OneHttpThread>().release());
@@ -74,19 +78,24 @@ milliseconds since(steady_clock::time_point start) {
 }
 
 const std::string kChunkedHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-std::string chunk(const std::string& text) { return fmt::format("{:x}\r\n{}\r\n", text.size(), text); }
+std::string chunk(const std::string& text) {
+  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+}
 
 TEST(HttpTransport, sends_what_was_asked_for) {
   TlsServer server(server_identity(), echo);
   HttpTransport transport(config_of(server));
   const Response answer = transport.send(get("/api/v1/pods?labelSelector=a%2Fb%3Dc&limit=5"));
   EXPECT_EQ(answer.status, 200);
-  EXPECT_TRUE(answer.body.starts_with("GET /api/v1/pods?labelSelector=a%2Fb%3Dc&limit=5 HTTP/1.1\r\n"))
+  EXPECT_TRUE(
+      answer.body.starts_with("GET /api/v1/pods?labelSelector=a%2Fb%3Dc&limit=5 HTTP/1.1\r\n"))
       << answer.body;
   EXPECT_NE(answer.body.find("\r\nAuthorization:Bearer s3cret\r\n"), std::string::npos);
   EXPECT_NE(answer.body.find("\r\nAccept:application/json\r\n"), std::string::npos);
-  for (const auto& [method, word] : {std::pair{Method::kPost, "POST"}, {Method::kPut, "PUT"},
-                                     {Method::kPatch, "PATCH"}, {Method::kDelete, "DELETE"}}) {
+  for (const auto& [method, word] : {std::pair{Method::kPost, "POST"},
+                                     {Method::kPut, "PUT"},
+                                     {Method::kPatch, "PATCH"},
+                                     {Method::kDelete, "DELETE"}}) {
     Request request = post("{\"a\":1}");
     request.method = method;
     const Response reply = transport.send(request);
@@ -197,7 +206,8 @@ TEST(HttpTransport, a_request_that_changes_something_is_never_repeated_by_itself
 TEST(HttpTransport, an_answer_is_the_same_however_it_is_cut) {
   const std::string plain = "HTTP/1.1 201 x\r\nContent-Length: 9\r\n\r\n{\"a\":\"b\"}";
   const std::string chunked =
-      "HTTP/1.1 201 x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n4\r\n\"b\"}\r\n0\r\n\r\n";
+      "HTTP/1.1 201 x\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n5\r\n{\"a\":\r\n4\r\n\"b\"}\r\n0\r\n\r\n";
   for (const std::string& answer : {plain, chunked}) {
     TlsServer server(server_identity(), [&](Connection& connection) {
       for (std::size_t cut = 0; cut <= answer.size(); ++cut) {
@@ -242,9 +252,9 @@ TEST(HttpTransport, an_answer_that_breaks_off_is_none) {
     EXPECT_TRUE(response.body.starts_with(server.url() + ": ")) << response.body;
     EXPECT_EQ(response.body.find("s3cret"), std::string::npos);
     int num_pieces = 0;
-    EXPECT_EQ(transport.stream(get("/"), {}, [&](std::string_view) { return ++num_pieces > 0; })
-                  .status,
-              0)
+    EXPECT_EQ(
+        transport.stream(get("/"), {}, [&](std::string_view) { return ++num_pieces > 0; }).status,
+        0)
         << answer;
   }
 }
@@ -284,7 +294,8 @@ TEST(HttpTransport, an_answer_over_64_mib_is_given_up) {
     connection.read_request();
     connection.write(kChunkedHead);
     const std::string piece = chunk(std::string(1 << 20, 'x'));
-    for (int i = 0; i < 70 && connection.write(piece); ++i) {}
+    for (int i = 0; i < 70 && connection.write(piece); ++i) {
+    }
     connection.write("0\r\n\r\n");
   });
   HttpTransport transport(config_of(server));
@@ -300,7 +311,8 @@ TEST(HttpTransport, refuses_a_server_that_is_not_who_it_should_be) {
     Identity identity;
     const char* text;
   } cases[] = {
-      {test::make_certificate({.alternative_names = "DNS:elsewhere"}, &ca()), "IP address mismatch"},
+      {test::make_certificate({.alternative_names = "DNS:elsewhere"}, &ca()),
+       "IP address mismatch"},
       {test::make_certificate({.name = "127.0.0.1", .alternative_names = ""}, &ca()),
        "IP address mismatch"},
       {test::make_certificate({.valid_from_seconds = -7200, .valid_to_seconds = -3600}, &ca()),
@@ -427,10 +439,8 @@ TEST(HttpTransport, a_stream_that_falls_silent_ends_at_the_deadline) {
   HttpTransport transport(config_of(server));
   int num_pieces = 0;
   const auto start = steady_clock::now();
-  const Response response =
-      transport.stream(get("/", milliseconds(150)), {}, [&](std::string_view) {
-        return ++num_pieces > 0;
-      });
+  const Response response = transport.stream(get("/", milliseconds(150)), {},
+                                             [&](std::string_view) { return ++num_pieces > 0; });
   EXPECT_LT(since(start), milliseconds(2000));
   EXPECT_EQ(response.status, 0);
   EXPECT_EQ(response.body, "silent for 150 ms");
@@ -514,8 +524,8 @@ TEST(HttpTransport, a_slow_reader_holds_the_server_back) {
 TEST(HttpTransport, what_a_reader_throws_is_an_end_and_not_an_exception) {
   TlsServer server(server_identity(), one_piece);
   HttpTransport transport(config_of(server));
-  const Response response =
-      transport.stream(get("/"), {}, [](std::string_view) -> bool { throw std::runtime_error("x"); });
+  const Response response = transport.stream(
+      get("/"), {}, [](std::string_view) -> bool { throw std::runtime_error("x"); });
   EXPECT_EQ(response.status, 0);
 }
 

@@ -39,7 +39,8 @@ TEST(Object, reads_its_metadata) {
 
 TEST(Object, what_is_of_another_type_reads_as_absent) {
   for (const char* text :
-       {"[]", "{}", "null", R"({"metadata":7})", R"({"metadata":{"name":7,"uid":[],"namespace":{}}})",
+       {"[]", "{}", "null", R"({"metadata":7})",
+        R"({"metadata":{"name":7,"uid":[],"namespace":{}}})",
         R"({"metadata":{"resourceVersion":"7x","ownerReferences":{"controller":true}}})",
         R"({"metadata":{"resourceVersion":"-1","ownerReferences":[7,{"controller":"true"}]}})",
         R"({"metadata":{"resourceVersion":7,"deletionTimestamp":null}})"})

@@ -69,9 +69,9 @@ bool TlsServer::Connection::write(std::string_view bytes) {
 }
 
 bool TlsServer::Connection::answer(int status, std::string_view body, std::string_view headers) {
-  return write("HTTP/1.1 " + std::to_string(status) + " x\r\nContent-Length: " +
-               std::to_string(body.size()) + "\r\n" + std::string(headers) + "\r\n" +
-               std::string(body));
+  return write("HTTP/1.1 " + std::to_string(status) +
+               " x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+               std::string(headers) + "\r\n" + std::string(body));
 }
 
 std::string TlsServer::Connection::client_name() const {

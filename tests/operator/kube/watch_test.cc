@@ -50,8 +50,7 @@ TEST(Watch, refuses_what_is_no_event) {
       R"({"type":"ADDED","object":{"a":)" + nested(63) + "}}",
       R"({"type":"ADDED","object":{"a":)" + nested(100'000),
   };
-  for (const std::string& line : cases)
-    EXPECT_FALSE(parse_watch_event(line)) << line.substr(0, 80);
+  for (const std::string& line : cases) EXPECT_FALSE(parse_watch_event(line)) << line.substr(0, 80);
 }
 
 TEST(Watch, counts_the_depth_outside_of_texts_only) {
@@ -101,7 +100,8 @@ TEST(LineBuffer, refuses_a_line_over_the_limit) {
 TEST(ErrorOf, says_what_the_server_said) {
   const ApiError error = error_of(
       409,
-      R"({"kind":"Status","reason":"AlreadyExists","message":"pods \"a\" already exists","code":409})",
+      R"({"kind":"Status","reason":"AlreadyExists","message":"pods \"a\" already exists",)"
+      R"("code":409})",
       {});
   EXPECT_EQ(to_text(error), "409 AlreadyExists: pods \"a\" already exists");
 }
@@ -111,9 +111,9 @@ TEST(ErrorOf, takes_the_delay_of_the_header_or_else_of_the_status) {
   EXPECT_EQ(error_of(429, status, {}).retry_after, std::chrono::seconds(3));
   EXPECT_EQ(error_of(429, status, std::chrono::seconds(5)).retry_after, std::chrono::seconds(5));
   EXPECT_EQ(error_of(429, "", {}).retry_after, std::nullopt);
-  EXPECT_EQ(error_of(429, R"({"kind":"Status","details":{"retryAfterSeconds":1e300}})", {})
-                .retry_after,
-            std::nullopt);
+  EXPECT_EQ(
+      error_of(429, R"({"kind":"Status","details":{"retryAfterSeconds":1e300}})", {}).retry_after,
+      std::nullopt);
 }
 
 TEST(ErrorOf, explains_an_answer_that_is_no_status_without_repeating_it) {
@@ -128,7 +128,8 @@ TEST(ErrorOf, explains_an_answer_that_is_no_status_without_repeating_it) {
        "302 Redirect: the server redirects, which is not followed; is its address right?"},
       {401, "", "401 Unauthorized: the answer is empty"},
       {403, "s3cret", "403 Forbidden: the answer (6 bytes) is no Status of the API"},
-      {500, R"({"kind":"Pod"})", "500 InternalError: the answer (14 bytes) is no Status of the API"},
+      {500, R"({"kind":"Pod"})",
+       "500 InternalError: the answer (14 bytes) is no Status of the API"},
       {0, "no answer within 10000 ms", "NoAnswer: no answer within 10000 ms"},
       {410, R"({"kind":"Status","message":7,"reason":[]})", "410 Expired"},
       {500, "{\"kind\":\"Status\",\"message\":\"two\\nlines\"}", "500 InternalError: two lines"},
@@ -146,7 +147,8 @@ TEST(ErrorOf, cuts_a_long_message_between_two_characters) {
 TEST(ListPage, hands_on_the_items_one_by_one) {
   std::vector<std::string> names;
   const auto page = parse_list_page(
-      R"({"kind":"PodList","items":[{"metadata":{"name":"a"},"items":[{"b":1}]},{"metadata":{"name":"b"}}],)"
+      R"({"kind":"PodList","items":[{"metadata":{"name":"a"},"items":[{"b":1}]},)"
+      R"({"metadata":{"name":"b"}}],)"
       R"("metadata":{"resourceVersion":"12","continue":"next"}})",
       [&](const Json& item) { names.push_back(meta_of(item).name); });
   ASSERT_TRUE(page);
@@ -157,9 +159,9 @@ TEST(ListPage, hands_on_the_items_one_by_one) {
 
 TEST(ListPage, takes_a_list_without_items) {
   for (const char* items : {"", R"("items":null,)", R"("items":[],)"}) {
-    const auto page = parse_list_page(
-        std::string("{") + items + R"("metadata":{"resourceVersion":"12"}})",
-        [](const Json&) { FAIL(); });
+    const auto page =
+        parse_list_page(std::string("{") + items + R"("metadata":{"resourceVersion":"12"}})",
+                        [](const Json&) { FAIL(); });
     ASSERT_TRUE(page) << items;
     EXPECT_EQ(page->continue_token, "");
   }
