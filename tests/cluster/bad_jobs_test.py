@@ -240,7 +240,8 @@ def as_bytes(text):
 
 
 def run(*command, text=None):
-    done = subprocess.run(command, input=as_bytes(text or ""), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, input=as_bytes(text or ""), capture_output=True, timeout=60,
+                          check=False)
     return done.returncode, (done.stdout + done.stderr).decode(errors="replace").strip()
 
 
