@@ -39,8 +39,8 @@ CommandLine parse(CLI::App& app, int argc, char** argv) {
 }
 
 int run(const CommandLine& line) {
+  contract::SignalQueue signals({SIGINT, SIGTERM});  // first: threads inherit what it blocks
   kube::limit_http_threads(2);
-  contract::SignalQueue signals({SIGINT, SIGTERM});
   kube::HttpTransport transport(kube::read_kubeconfig(line.kubeconfig, {}));
   kube::Client client(transport);
   scripted::Kubelet kubelet(client, line.options);
