@@ -73,6 +73,7 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="few jobs: is everything there?")
     parser.add_argument("--rows", default=".*", help="of " + ", ".join(ROW_NAMES))
     parser.add_argument("--sides", default=".*", help="of ours, mpi_operator_default, _tuned")
+    parser.add_argument("--jobs", type=int, help="of the bulk rows")
     parser.add_argument("--rounds", type=int, help="of the bulk rows")
     parser.add_argument("--operator", default=ROOT / "build/release/bin/coxswain")
     parser.add_argument("--cluster", required=True, help=argparse.SUPPRESS)
@@ -83,6 +84,7 @@ def main():
     arguments = parse_arguments()
     size = {name: sizes[arguments.quick] for name, sizes in SIZES.items()}
     size["rounds"] = arguments.rounds or size["rounds"]
+    size["bulk_jobs"] = arguments.jobs or size["bulk_jobs"]
     bed = Bed(arguments.cluster, CACHE / "bin/kwok")
     peer = CACHE / "bin/mpi-operator"
     sides = [kind(arguments.cluster, bed.load, program) for kind, program in (

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The operator beside kubeflow's mpi-operator on one API server: speed, writes, memory, latency.
-#   run.sh [--json FILE] [--quick] [--rows REGEX] [--rounds N] [--keep DIR]
+#   run.sh [--json FILE] [--quick] [--rows REGEX] [--sides REGEX] [--jobs N] [--rounds N]
 # Everything runs in its own network and process namespaces: the peer listens on :8080 of every
 # address, and whatever happens to this script, nothing that it started outlives it.
 set -euo pipefail
@@ -29,7 +29,8 @@ ip link set lo up
 cluster=$(mktemp -d /tmp/coxswain-bench.XXXXXX)
 trap 'tests/cluster/down.sh "$cluster"; rm -rf "$cluster"' EXIT
 trap 'exit 143' TERM INT
-export COMPONENTS=kcm KCM_FLAGS="--kube-api-qps 500 --kube-api-burst 1000"
+export COMPONENTS=kcm KCM_FLAGS="--kube-api-qps 500 --kube-api-burst 1000
+  --controllers=*,-node-lifecycle-controller"
 export APISERVER_FLAGS="--audit-policy-file $PWD/$here/audit-policy.yaml
   --audit-log-path $cluster/audit.log --delete-collection-workers 4"
 tests/cluster/up.sh "$cluster" 22100
