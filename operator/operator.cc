@@ -289,8 +289,8 @@ class Operator {
 int run_operator(const OperatorOptions& options) {
   // A few threads that wait need no heaps of their own.
   mallopt(M_ARENA_MAX, 2);
+  contract::SignalQueue signals({SIGINT, SIGTERM});  // first: later threads inherit it
   kube::limit_http_threads(kHttpThreads);
-  contract::SignalQueue signals({SIGINT, SIGTERM});
   const Log log(options.log_json);
   Operator running(options, log);
   std::optional<contract::HttpEndpoint> endpoint;

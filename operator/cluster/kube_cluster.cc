@@ -187,10 +187,13 @@ void KubeCluster::list_pods(const job::TrainingJob& job) {
   const kube::ListQuery query{.name_space = job.metadata.name_space,
                               .label_selector = fmt::format("{}={}", kJobLabel, job.metadata.name)};
   std::vector<std::string> present;
-  const auto version = client_.list(kube::kPods, query, [&](const kube::Json& pod) {
-    present.push_back(kube::meta_of(pod).uid);
-    enter_pod(pod);
-  });
+  const auto version = client_.list(
+      kube::kPods, query,
+      [&](const kube::Json& pod) {
+        present.push_back(kube::meta_of(pod).uid);
+        enter_pod(pod);
+      },
+      [&] { present.clear(); });
   if (!version) give_up(job, "list of the pods", version.error());
   for (const auto& entry : pods_.owned_by(job.metadata.uid))
     if (std::ranges::find(present, entry.meta.uid) == present.end())
@@ -225,16 +228,16 @@ void KubeCluster::emit(const job::TrainingJob& job, const job::Event& event) {
   if (!answer) options_.event_dropped();
 }
 
-bool KubeCluster::rests_after_rejection(const job::TrainingJob& job) {
+bool KubeCluster::creates_rest(const job::TrainingJob& job) {
   const Memory memory = recall(job);
-  return memory.rejection && memory.rejected_generation == job.metadata.generation &&
-         options_.clock() < memory.retry_at;
+  const bool answered = memory.rejection && memory.rejected_generation != job.metadata.generation;
+  return options_.clock() < memory.retry_at && !answered;
 }
 
 void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action> actions) {
   const bool creates = std::holds_alternative<job::CreateWorker>(actions.front()) ||
                        std::holds_alternative<job::EnsureObject>(actions.front());
-  if (creates && rests_after_rejection(job)) return;
+  if (creates && creates_rest(job)) return;
   // Every pod of a gang names the same one, whose name is a hash of all its content.
   const std::string config_map = creates ? config_map_name(job) : "";
   std::vector<Outcome> outcomes(actions.size());
@@ -243,6 +246,13 @@ void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action
     calls.emplace_back([&, i] { outcomes[i] = carry_out(job, actions[i], config_map); });
   parallel_.run(calls);
   conclude(job, outcomes, creates);
+  const bool waits = std::ranges::any_of(
+      outcomes, [](const Outcome& outcome) { return std::holds_alternative<Wait>(outcome); });
+  // Workers are made when their objects are there: afterwards nobody looks for these again.
+  if (waits && std::holds_alternative<job::EnsureObject>(actions.front()))
+    change(job, [&](Memory& memory) {
+      memory.retry_at = std::max(memory.retry_at, options_.clock() + kLookAgain);
+    });
 }
 
 // Tells what the calls of one apply() came to. Throws Error if one must be made again.
