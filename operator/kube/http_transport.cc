@@ -2,6 +2,7 @@
 
 #include <cpprest/http_client.h>
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <pplx/threadpool.h>
 
 #include <algorithm>
@@ -213,6 +214,8 @@ Response HttpTransport::stream(const Request& request, std::stop_token stop,
 }
 
 void limit_http_threads(int count) {
+  // At exit the library's threads end after OpenSSL would have torn itself down beneath them.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(count));
   pplx::set_ambient_scheduler(std::make_shared<AtOnce>());
 }

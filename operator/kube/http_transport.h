@@ -30,8 +30,9 @@ class HttpTransport : public Transport {
   std::unique_ptr<Connections> connections_;
 };
 
-// The library's own threads, which must be counted before its first use: call once, in main. One
-// keeps eight callers busy, and leaves no two threads at one socket when a request is given up.
+// The library's own threads, which must be counted before its first use and that of OpenSSL: call
+// once, first thing in main. One keeps eight callers busy, and leaves no two threads at one socket
+// when a request is given up.
 void limit_http_threads(int count);
 
 }  // namespace coxswain::kube
