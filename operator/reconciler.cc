@@ -25,7 +25,8 @@ std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
   }
   const job::Seconds wait = may_wait(job, plan, observed.now);
   if (wait > job::Seconds(0)) return std::min(wait, plan.requeue_after.value_or(wait));
-  if (plan.status != job.status) cluster_.record(job, plan.status, plan.events);
+  if (plan.status != job.status && !cluster_.record(job, plan.status, plan.events))
+    return job::Seconds(0);
   return plan.requeue_after;
 }
 

@@ -383,6 +383,10 @@ KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
     return Done{};
   }
   if (answer.error().code != 404 && answer.error().code != 409) return answer.error();
+  // Gone, or another took the name; but a webhook that refuses may answer so too.
+  const auto present = client_.get(kube::kPods, job.metadata.name_space, name);
+  if (!present && present.error().code != 404) return present.error();
+  if (present && kube::meta_of(*present).uid == action.uid) return answer.error();
   // This very pod is gone, whatever the watch has said so far.
   for (const auto& entry : pods_.owned_by(job.metadata.uid))
     if (entry.meta.uid == action.uid) pods_.remove_answer(entry.meta);
@@ -396,9 +400,9 @@ KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job) {
                                                 .grace = std::nullopt};
   const auto answer =
       client_.remove(kTrainingJobs, job.metadata.name_space, job.metadata.name, preconditions);
-  if (answer || answer.error().code == 404) return Done{};
+  if (answer) return Done{};
   change(job, [](Memory& memory) { memory.stale = true; });
-  return answer.error();
+  return answer.error().code == 404 ? Outcome{Wait{}} : Outcome{answer.error()};
 }
 
 void KubeCluster::enter_pod(const kube::Json& pod) {

@@ -87,7 +87,7 @@ class KubeCluster : public Cluster {
   Memory recall(const job::TrainingJob& job);
   void change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit);
   void list_pods(const job::TrainingJob& job);
-  bool rests_after_rejection(const job::TrainingJob& job);
+  bool creates_rest(const job::TrainingJob& job);
   void conclude(const job::TrainingJob& job, const std::vector<Outcome>& outcomes, bool creates);
   void emit(const job::TrainingJob& job, const job::Event& event);
 
