@@ -70,8 +70,8 @@ Response conflict(const std::string& resource, const std::string& name, const st
 // What is wrong with preconditions on `object`.
 std::optional<std::string> unmet(const Json& wanted, const Json& object) {
   const Json& metadata = object.at("metadata");
-  for (const auto& [field, text] : {std::pair("uid", "UID"),
-                                    std::pair("resourceVersion", "ResourceVersion")}) {
+  for (const auto& [field, text] :
+       {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
     if (!wanted.contains(field) || wanted.at(field) == metadata.at(field)) continue;
     return fmt::format("Precondition failed: {} in precondition: {}, {} in object meta: {}", text,
                        wanted.at(field).get<std::string>(), text,
@@ -105,9 +105,13 @@ bool is_terminating(const Json& object) {
 std::string controller_of(const Json& object) { return kube::meta_of(object).controller_uid; }
 
 Response status_response(int code, const std::string& reason, const std::string& message) {
-  const Json status = {{"kind", "Status"},     {"apiVersion", "v1"},   {"metadata", Json::object()},
-                       {"status", code < 300 ? "Success" : "Failure"}, {"message", message},
-                       {"reason", reason},     {"code", code}};
+  const Json status = {{"kind", "Status"},
+                       {"apiVersion", "v1"},
+                       {"metadata", Json::object()},
+                       {"status", code < 300 ? "Success" : "Failure"},
+                       {"message", message},
+                       {"reason", reason},
+                       {"code", code}};
   return {.status = code, .retry_after = {}, .body = status.dump()};
 }
 
@@ -176,8 +180,7 @@ Response ApiServer::answer_as_of(const kube::Request& request, std::uint64_t ver
   return {.status = 200, .retry_after = {}, .body = found->second->dump()};
 }
 
-ApiServer::Objects ApiServer::objects_at(const std::string& resource,
-                                         std::uint64_t version) const {
+ApiServer::Objects ApiServer::objects_at(const std::string& resource, std::uint64_t version) const {
   if (version >= version_) {
     const auto found = objects_.find(resource);
     return found == objects_.end() ? Objects{} : found->second;
@@ -227,8 +230,8 @@ Response ApiServer::list(const Target& target, const Objects& objects,
     items.back().erase("apiVersion");
     last = key;
   }
-  const Json body = {{"kind", "List"}, {"apiVersion", "v1"}, {"metadata", metadata},
-                     {"items", items}};
+  const Json body = {
+      {"kind", "List"}, {"apiVersion", "v1"}, {"metadata", metadata}, {"items", items}};
   return {.status = 200, .retry_after = {}, .body = body.dump()};
 }
 
@@ -244,9 +247,9 @@ Response ApiServer::post(const Target& target, Json object) {
   // Nobody reads events back.
   if (target.resource == "events") return {.status = 201, .retry_after = {}, .body = object.dump()};
   if (find(target.resource, key_of(object)))
-    return status_response(409, "AlreadyExists",
-                           fmt::format("{} \"{}\" already exists", full_name(target.resource),
-                                       name));
+    return status_response(
+        409, "AlreadyExists",
+        fmt::format("{} \"{}\" already exists", full_name(target.resource), name));
   const int used = target.resource == "pods" && pod_quota ? living_pods() : 0;
   if (target.resource == "pods" && pod_quota && used >= *pod_quota)
     return status_response(
@@ -256,7 +259,8 @@ Response ApiServer::post(const Target& target, Json object) {
                     name, used, *pod_quota));
   on_change(target.resource, nullptr, std::make_shared<const Json>(object));
   create(target.resource, std::move(object));
-  return {.status = 201, .retry_after = {},
+  return {.status = 201,
+          .retry_after = {},
           .body = find(target.resource, target.name_space + "/" + name)->dump()};
 }
 
@@ -341,8 +345,8 @@ std::vector<Object> ApiServer::all(const std::string& resource) const {
 }
 
 std::string ApiServer::create(const std::string& resource, Json object) {
-  const std::string uid = fmt::format("{:08x}-0000-4000-8000-{:012x}", next_uid_ * 2654435761U,
-                                      next_uid_);
+  const std::string uid =
+      fmt::format("{:08x}-0000-4000-8000-{:012x}", next_uid_ * 2654435761U, next_uid_);
   ++next_uid_;
   object["metadata"]["uid"] = uid;
   object["metadata"]["creationTimestamp"] = job::to_text(now);

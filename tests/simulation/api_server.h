@@ -76,8 +76,8 @@ class ApiServer {
   std::vector<Revision> history_;
 };
 
-bool is_living_pod(const Json& pod);         // neither Succeeded nor Failed
-bool is_terminating(const Json& object);     // has a deletionTimestamp
+bool is_living_pod(const Json& pod);            // neither Succeeded nor Failed
+bool is_terminating(const Json& object);        // has a deletionTimestamp
 std::string controller_of(const Json& object);  // its uid; empty: none
 kube::Response status_response(int code, const std::string& reason, const std::string& message);
 

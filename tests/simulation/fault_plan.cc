@@ -8,8 +8,8 @@ std::string to_text(const FaultPlan& plan) {
   const char* point = plan.point == Point::kBefore    ? "before it is sent"
                       : plan.point == Point::kApplied ? "after it is applied, reply lost"
                                                       : "after its reply is read";
-  const std::string watch = fmt::format("the watch of {} from its revision {}", plan.watched,
-                                        plan.at);
+  const std::string watch =
+      fmt::format("the watch of {} from its revision {}", plan.watched, plan.at);
   switch (plan.fault) {
     case Fault::kNone:
       return "undisturbed";

@@ -23,11 +23,11 @@ struct FaultPlan {
   Fault fault = Fault::kNone;
   int at = -1;  // of the run's requests, or of the revisions of `watched`
   Point point = Point::kBefore;
-  int code = 0;            // of an error; 0: no answer
-  int tries = 1;           // of the same request that get it
+  int code = 0;              // of an error; 0: no answer
+  int tries = 1;             // of the same request that get it
   std::string watched = {};  // pods, trainingjobs
-  int seconds = 0;         // how long a watch is silent, or the zombie sleeps
-  bool fenced = true;      // the zombie knows on waking that its lease is over
+  int seconds = 0;           // how long a watch is silent, or the zombie sleeps
+  bool fenced = true;        // the zombie knows on waking that its lease is over
   bool operator==(const FaultPlan&) const = default;
 };
 
@@ -39,17 +39,17 @@ enum class Mutation {
   kNoUidOnDelete,
   kNoVersionOnStatus,
   kNoUidNorVersionOnStatus,
-  kExistsIsSuccess,          // 409 on create is not looked into
-  kJobNotReadAgain,          // after a refused status the cache is trusted
-  kPodsNotListedAgain,       // though the status is newer than the pods seen
+  kExistsIsSuccess,     // 409 on create is not looked into
+  kJobNotReadAgain,     // after a refused status the cache is trusted
+  kPodsNotListedAgain,  // though the status is newer than the pods seen
   kActsWithoutLease,
   kActsBeforePodsAreListed,
   kDeletionsUnheard,
   kRelistKeepsVanished,
-  kNoTimeToSave,             // every delete is by force
-  kNoOwner,                  // of what is created
+  kNoTimeToSave,  // every delete is by force
+  kNoOwner,       // of what is created
   kNoPreconditionsOnJob,
-  kRefusalIsSuccess,         // 403 on create is taken for done
+  kRefusalIsSuccess,  // 403 on create is taken for done
 };
 
 }  // namespace coxswain::test

@@ -123,11 +123,9 @@ void HistoryLaws::before_create(const std::string& resource, const Json& object)
   const Object owner = job_with(uid);
   if (!owner) {
     // Only for who can't know it yet.
-    const auto known = caller.jobs->find(text(object, "namespace") + "/" +
-                                         object.at("metadata")
-                                             .at("labels")
-                                             .at(cluster::kJobLabel)
-                                             .get<std::string>());
+    const auto known = caller.jobs->find(
+        text(object, "namespace") + "/" +
+        object.at("metadata").at("labels").at(cluster::kJobLabel).get<std::string>());
     demand(caller.late || (known && known->meta.uid == uid),
            name + " was made for a job that is known to be gone");
     return;
@@ -176,8 +174,8 @@ void HistoryLaws::check_files(const Json& pod, const job::TrainingJob& job) {
     for (const Json& source : volume.at("projected").at("sources")) {
       if (source.contains("configMap")) config_map = source.at("configMap").at("name");
       if (source.contains("secret"))
-        demand(server_.find("secrets", name_space + "/" +
-                                           source.at("secret").at("name").get<std::string>()) !=
+        demand(server_.find("secrets",
+                            name_space + "/" + source.at("secret").at("name").get<std::string>()) !=
                    nullptr,
                "a pod was made before its keys");
     }

@@ -26,8 +26,8 @@ struct Workload {
 };
 
 struct Outcome {
-  std::optional<std::string> breach;  // of a law, or of the promise to come to rest at the end
-  Json end;                           // Scene::end_state()
+  std::optional<std::string> breach;   // of a law, or of the promise to come to rest at the end
+  Json end;                            // Scene::end_state()
   std::map<std::string, int> effects;  // "create pods/a" -> how often an operator did it
   std::vector<std::string> requests;
   std::map<std::string, int> revisions;  // of trainingjobs and pods

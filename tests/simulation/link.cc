@@ -39,7 +39,9 @@ std::string reason_of(int code, Method method) {
   }
 }
 
-Response no_answer() { return {.status = 0, .retry_after = {}, .body = "connection reset by peer"}; }
+Response no_answer() {
+  return {.status = 0, .retry_after = {}, .body = "connection reset by peer"};
+}
 
 bool concerns(const Request& request, std::string_view resource) {
   return request.target.find(resource) != std::string::npos;
@@ -73,8 +75,9 @@ Response Link::send(const Request& request) {
   }
   const Response response = first || again ? with_fault(request, first) : forward(request);
   if (wire_.trace)
-    fmt::print("{:>6} #{:<3} {}{} -> {}\n", wire_.scene.server.now.time_since_epoch().count() % 100'000,
-               index, late_ ? "late " : "", what, response.status);
+    fmt::print("{:>6} #{:<3} {}{} -> {}\n",
+               wire_.scene.server.now.time_since_epoch().count() % 100'000, index,
+               late_ ? "late " : "", what, response.status);
   return response;
 }
 
@@ -119,8 +122,8 @@ Response Link::with_fault(const Request& request, bool first) {
 
 Response Link::forward(const Request& request) {
   wire_.scene.laws.caller = {late_, jobs};
-  const bool narrow_list = request.method == Method::kGet && concerns(request, "/pods?") &&
-                           concerns(request, "%3D");
+  const bool narrow_list =
+      request.method == Method::kGet && concerns(request, "/pods?") && concerns(request, "%3D");
   if (wire_.mutation == Mutation::kPodsNotListedAgain && narrow_list)
     return wire_.scene.server.answer_as_of(request, pods_seen);
   const Request sent = mutated(request);

@@ -50,9 +50,8 @@ OperatorInstance::OperatorInstance(Wire& wire)
       link_(wire),
       client_(link_, client_options(link_, wire)),
       cluster_(client_, jobs_, pods_,
-               cluster_options(wire, [this](const std::string& key, milliseconds delay) {
-                 add(key, delay);
-               })),
+               cluster_options(
+                   wire, [this](const std::string& key, milliseconds delay) { add(key, delay); })),
       reconciler_(cluster_, kPatience),
       job_sink_(
           jobs_, "",
@@ -102,11 +101,11 @@ bool OperatorInstance::list(Watch& watch) {
   const kube::ListQuery query{.name_space = "",
                               .label_selector = of_pods ? cluster::kJobLabel : ""};
   sink.begin_list();
-  const auto version = client_.list(of_pods ? kube::kPods : cluster::kTrainingJobs, query,
-                                    [&](const Json& item) {
-                                      if (keeps_vanished) sink.changed(item);
-                                      if (!keeps_vanished && !lists_nothing) sink.listed(item);
-                                    });
+  const auto version =
+      client_.list(of_pods ? kube::kPods : cluster::kTrainingJobs, query, [&](const Json& item) {
+        if (keeps_vanished) sink.changed(item);
+        if (!keeps_vanished && !lists_nothing) sink.listed(item);
+      });
   if (!version) return false;
   const std::uint64_t seen = std::stoull(*version);
   if (!keeps_vanished) sink.end_list(seen);

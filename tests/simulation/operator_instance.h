@@ -28,11 +28,11 @@ struct Wire {
   bool trace = false;
   bool parameter_server = false;
   int requests = 0;
-  int writes = 0;                       // requests that would change something
-  std::vector<std::string> log = {};    // of all requests
-  std::function<void()> take_over = {};  // another operator comes and leads for a while
+  int writes = 0;                              // requests that would change something
+  std::vector<std::string> log = {};           // of all requests
+  std::function<void()> take_over = {};        // another operator comes and leads for a while
   std::optional<job::Time> silent_until = {};  // of the watch in the plan
-  bool happened = false;                  // the fault
+  bool happened = false;                       // the fault
 };
 
 // One operator's connection.

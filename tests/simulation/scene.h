@@ -14,8 +14,8 @@ namespace coxswain::test {
 inline constexpr const char* kNamespace = "default";
 
 // The API server with everything around it but the operator: kubelets, which let every pod run
-// after a second, the garbage collector, and users, whose hands these functions are. Names are those
-// of objects in one namespace.
+// after a second, the garbage collector, and users, whose hands these functions are. Names are
+// those of objects in one namespace.
 class Scene {
  public:
   ApiServer server;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "operator/job/status_json.h"
 #include "tests/simulation/kube_simulation.h"
 
 namespace coxswain::test {
@@ -78,12 +79,14 @@ Step make(const Json& spec) {
   return {"the job is made", always(), [=](Scene& scene) { scene.create_job(kJob, spec); }};
 }
 
-Step runs(int attempt, int count, Act act = [](Scene&) {}) {
+Step runs(
+    int attempt, int count, Act act = [](Scene&) {}) {
   return {fmt::format("attempt {} runs with {} pods", attempt, count), is_running(attempt, count),
           std::move(act)};
 }
 
-Step reached(const std::string& phase, int living, Act act = [](Scene&) {}) {
+Step reached(
+    const std::string& phase, int living, Act act = [](Scene&) {}) {
   return {fmt::format("{} with {} living pods", phase, living), has_phase(phase, living),
           std::move(act)};
 }
@@ -109,9 +112,9 @@ Workload to_success(const std::string& name, const Json& spec, std::vector<Step>
 void add_clean_lives(std::vector<Workload>& all) {
   for (const int workers : {1, 2, 8}) {
     all.push_back(to_success(fmt::format("mpi_{}", workers), mpi(workers), {}, 0, workers));
-    all.push_back(workload(fmt::format("env_{}", workers),
-                           {make(env(workers)), runs(0, workers, end_all(workers, 0)),
-                            reached("Succeeded", 0)}));
+    all.push_back(workload(
+        fmt::format("env_{}", workers),
+        {make(env(workers)), runs(0, workers, end_all(workers, 0)), reached("Succeeded", 0)}));
   }
   Json servers = mpi(2);
   servers["strategy"] = "ParameterServer";
@@ -123,17 +126,16 @@ void add_clean_lives(std::vector<Workload>& all) {
 
 void add_failures(std::vector<Workload>& all) {
   all.push_back(to_success("fails_once", mpi(2), {runs(0, 2, end(1, 137))}, 1, 2));
-  all.push_back(to_success("backs_off", mpi(2), {runs(0, 2, end(1, 137)), runs(1, 2, end(1, 137))},
-                           2, 2));
+  all.push_back(
+      to_success("backs_off", mpi(2), {runs(0, 2, end(1, 137)), runs(1, 2, end(1, 137))}, 2, 2));
   all.push_back(workload("fails_for_good",
                          {make(with(mpi(2), {{"backoffLimit", 1}})), runs(0, 2, end(1, 137)),
                           runs(1, 2, end(1, 137)), reached("Failed", 0)}));
   for (const auto& [policy, living] :
        {std::pair("Running", 0), std::pair("All", 0), std::pair("None", 1)})
-    all.push_back(workload(
-        fmt::format("clean_{}", policy),
-        {make(with(env(2), {{"backoffLimit", 0}, {"cleanPodPolicy", policy}})),
-         runs(0, 2, end(0, 1)), reached("Failed", living)}));
+    all.push_back(workload(fmt::format("clean_{}", policy),
+                           {make(with(env(2), {{"backoffLimit", 0}, {"cleanPodPolicy", policy}})),
+                            runs(0, 2, end(0, 1)), reached("Failed", living)}));
   all.push_back(to_success("shut_down", mpi(2),
                            {runs(0, 2, [](Scene& scene) { scene.shut_down_node_of(worker(1)); })},
                            1, 2));
@@ -156,14 +158,13 @@ void add_suspensions(std::vector<Workload>& all) {
   const Json suspended = {{"runPolicy", {{"suspend", true}}}};
   const Json resumed = {{"runPolicy", {{"suspend", false}}}};
   all.push_back(to_success("suspended", mpi(2),
-                           {runs(0, 2, edit(suspended)), reached("Suspended", 0, edit(resumed))},
-                           1, 2));
+                           {runs(0, 2, edit(suspended)), reached("Suspended", 0, edit(resumed))}, 1,
+                           2));
   all.push_back(to_success("suspended_at_creation", with(mpi(2), suspended.at("runPolicy")),
                            {reached("Suspended", 0, edit(resumed))}, 1, 2));
   all.push_back(to_success(
       "suspended_in_the_queue", mpi(2),
-      {{"the job is queued", always(),
-        [](Scene& scene) { scene.unschedulable = {worker(1)}; }},
+      {{"the job is queued", always(), [](Scene& scene) { scene.unschedulable = {worker(1)}; }},
        {"one pod runs", [](const Scene& scene) { return scene.living_pods() == 2; },
         edit(suspended)},
        reached("Suspended", 0,
@@ -176,7 +177,8 @@ void add_suspensions(std::vector<Workload>& all) {
 
 void add_users(std::vector<Workload>& all) {
   const auto removed = [](Scene& scene) { scene.delete_job(kJob); };
-  all.push_back(workload("deleted", {make(mpi(2)), runs(0, 2, removed), {"all is gone", all_gone()}}));
+  all.push_back(
+      workload("deleted", {make(mpi(2)), runs(0, 2, removed), {"all is gone", all_gone()}}));
   all.push_back(to_success("made_again", mpi(2),
                            {runs(0, 2,
                                  [](Scene& scene) {
@@ -195,36 +197,49 @@ void add_users(std::vector<Workload>& all) {
   elastic["elasticPolicy"] = {{"minReplicas", 1}, {"maxReplicas", 4}};
   for (const auto& [name, size] : {std::pair("grows", 3), std::pair("shrinks", 1)})
     all.push_back(to_success(
-        name, elastic,
-        {runs(0, 2, edit({{"replicaSpecs", {{"Worker", {{"replicas", size}}}}}}))}, 1, size));
+        name, elastic, {runs(0, 2, edit({{"replicaSpecs", {{"Worker", {{"replicas", size}}}}}}))},
+        1, size));
+  all.push_back(to_success("made_again_before_ttl", with(mpi(2), {{"ttlSecondsAfterFinished", 20}}),
+                           {runs(0, 2, end(0, 0)),
+                            {"the time to live is nearly over",
+                             [](const Scene& scene) {
+                               const auto end = job::parse_time(
+                                   scene.status_of(kJob).value("completionTime", ""));
+                               return end && scene.server.now >= *end + job::Seconds(12);
+                             },
+                             [](Scene& scene) {
+                               scene.delete_job(kJob);
+                               scene.create_job(kJob, mpi(2));
+                             }}},
+                           0, 2));
   all.push_back(workload("ttl", {make(with(mpi(2), {{"ttlSecondsAfterFinished", 20}})),
-                                 runs(0, 2, end(0, 0)), {"all is gone", all_gone()}}));
+                                 runs(0, 2, end(0, 0)),
+                                 {"all is gone", all_gone()}}));
 }
 
 void add_refusals(std::vector<Workload>& all) {
   Json invalid = mpi(2);
   invalid["training"]["model"] = "nonsense";
-  all.push_back(to_success("invalid", invalid,
-                           {{"Invalid", has_condition("Invalid"),
-                             edit({{"training", {{"model", "mlp"}}}})}},
-                           0, 2));
-  std::vector<Step> quota = {
-      {"there is a quota", always(),
-       [](Scene& scene) {
-         scene.server.pod_quota = 1;
-         scene.create_job(kJob, mpi(2));
-       }},
-      {"ResourcesRejected", has_condition("ResourcesRejected"),
-       [](Scene& scene) { scene.server.pod_quota.reset(); }}};
+  all.push_back(to_success(
+      "invalid", invalid,
+      {{"Invalid", has_condition("Invalid"), edit({{"training", {{"model", "mlp"}}}})}}, 0, 2));
+  std::vector<Step> quota = {{"there is a quota", always(),
+                              [](Scene& scene) {
+                                scene.server.pod_quota = 1;
+                                scene.create_job(kJob, mpi(2));
+                              }},
+                             {"ResourcesRejected", has_condition("ResourcesRejected"),
+                              [](Scene& scene) { scene.server.pod_quota.reset(); }}};
   add_success(quota, 0, 2);
   all.push_back(workload("quota", std::move(quota)));
   std::vector<Step> foreign = {
       {"a foreign pod has the name", always(),
        [](Scene& scene) {
-         scene.server.create("pods", {{"apiVersion", "v1"},
-                                      {"kind", "Pod"},
-                                      {"metadata", {{"name", worker(1)}, {"namespace", kNamespace}}},
-                                      {"spec", Json::object()}});
+         scene.server.create("pods",
+                             {{"apiVersion", "v1"},
+                              {"kind", "Pod"},
+                              {"metadata", {{"name", worker(1)}, {"namespace", kNamespace}}},
+                              {"spec", Json::object()}});
          scene.create_job(kJob, mpi(2));
        }},
       {"ResourcesRejected", has_condition("ResourcesRejected"),
