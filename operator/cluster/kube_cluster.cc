@@ -203,9 +203,12 @@ void KubeCluster::list_pods(const job::TrainingJob& job) {
 
 bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
                          const std::vector<job::Event>& events) {
+  // A status that nobody wrote yet holds nothing, not even zeros.
+  const bool is_first = job.status == job::Status{};
+  const kube::Json before = is_first ? kube::Json::object() : job::to_json(job.status);
   const kube::Json patch = {
       {"metadata", {{"resourceVersion", job.metadata.resource_version}, {"uid", job.metadata.uid}}},
-      {"status", merge_patch(job::to_json(job.status), job::to_json(status))}};
+      {"status", merge_patch(before, job::to_json(status))}};
   const auto answer =
       client_.patch(kTrainingJobs, job.metadata.name_space, job.metadata.name, "status", patch);
   if (!answer) {
