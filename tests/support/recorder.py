@@ -37,13 +37,15 @@ WATCH_SECONDS = 300
 class Recorder:
     """namespaces: None for all. labels: {kind: selector}, to leave out foreign objects. resources:
     as RESOURCES, for other kinds (pod groups). A kind whose CRD is not installed yet is not watched.
+    listener: called with every revision as it arrives, by one thread at a time.
     Watches run when the constructor returns."""
 
-    def __init__(self, kubeconfig, namespaces=None, labels=None, resources=None):
+    def __init__(self, kubeconfig, namespaces=None, labels=None, resources=None, listener=None):
         self._access = kube_access.Access(kubeconfig)
         self._namespaces = set(namespaces) if namespaces is not None else None
         self._labels = labels or {}
         self._resources = resources or RESOURCES
+        self._listener = listener or (lambda revision: None)
         self.history = h.History()
         self._current = {}  # kind -> {uid: (version, namespace, name)}, as the watches told
         self._changed = threading.Condition()  # guards history and _current
@@ -174,6 +176,7 @@ class Recorder:
             else:
                 known[revision.uid] = (version, revision.namespace, revision.name)
             self.history.add(revision)
+            self._listener(revision)
             self._changed.notify_all()
 
     def _raise_failure(self):
