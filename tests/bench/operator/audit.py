@@ -4,6 +4,7 @@ import datetime
 import json
 
 Write = collections.namedtuple("Write", "user verb resource namespace name code begin end")
+READS = ("get", "list")
 
 
 def seconds(stamp):
@@ -38,7 +39,12 @@ class Audit:
 
     def by(self, user):
         """The user's writes that had an effect or were refused; its Lease apart."""
-        return [w for w in self.update() if w.user == user and w.resource != "leases"]
+        return [w for w in self.update()
+                if w.user == user and w.resource != "leases" and w.verb not in READS]
+
+    def reads(self, user):
+        """The user's, but watches."""
+        return [w for w in self.update() if w.user == user and w.verb in READS]
 
     def close(self):
         self._file.close()

@@ -31,11 +31,12 @@ class Kubelet:
     def start(self):
         if self._process:
             return
+        # No leases: a second kwok would wait for the end of the first one's.
         stages = [word for file in sorted(STAGES.glob("*.yaml")) for word in ("--config", file)]
         self._process = start(
             [self._program, "--kubeconfig", self._cluster / "bench-kubelet.kubeconfig",
              "--manage-all-nodes=false", "--manage-nodes-with-annotation-selector",
-             "kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds", "600", *stages],
+             "kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds", "0", *stages],
             self._cluster / "kwok.log")
         wait_for("the nodes' readiness", 60, self._nodes_ready, 0.5)
 

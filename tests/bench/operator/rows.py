@@ -4,7 +4,7 @@ import statistics
 import time
 
 from api import path_of, wait_for
-from audit import is_event
+from audit import READS, is_event
 from histogram import Histogram
 from processes import Foreign
 
@@ -41,6 +41,7 @@ def bulk(bed, side, count, workers, with_kubelet):
             "creating_seconds": load_seconds,
             "writes_per_job": len(writes) / count,
             "writes_per_job_without_events": sum(not is_event(w) for w in writes) / count,
+            "reads_per_job": len([r for r in audit.reads(side.user) if r.begin >= begin]) / count,
             "cpu_ms_per_job": (side.cpu_seconds() - cpu) / count * 1000,
             "rss_idle_mib": idle, "rss_mib": side.rss_mib(),
             "errors": errors_of(writes), "writes": kinds(writes), "others_share": taken}
@@ -188,7 +189,7 @@ def first_requests(audit, side):
     for write in sorted(audit.update(), key=lambda w: w.begin):
         if write.user == "bench-load" and write.resource == "pods/status" and write.code == 200:
             pending[write.name.rsplit("-worker-", 1)[0]] = write.end
-        elif write.user == side.user and not is_event(write):
+        elif write.user == side.user and write.verb not in READS and not is_event(write):
             job = write.name.rsplit("-worker-", 1)[0]
             if job in pending and write.begin >= pending[job]:
                 waits.append(write.begin - pending.pop(job))

@@ -39,6 +39,7 @@ GOALS = [
     ("  without events", "writes_per_job_without_events", None, None),
     ("writes/job, bulk without a kubelet", "writes_per_job_no_kubelet", None, None),
     ("  without events", "writes_per_job_without_events_no_kubelet", None, None),
+    ("reads/job, bulk without a kubelet", "reads_per_job_no_kubelet", None, None),
     ("CPU ms/job, half the tuned peer's", "cpu_ms_per_job", AT_MOST, (0.5, "mpi_operator_tuned")),
     ("CPU ms/job without a kubelet", "cpu_ms_per_job_no_kubelet", AT_MOST,
      (0.5, "mpi_operator_tuned")),
