@@ -1,13 +1,18 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 
 #include "operator/cluster/local_cluster.h"
 #include "operator/job_file.h"
 #include "operator/operator.h"
 #include "operator/run.h"
+#include "trainer/contract/config/nearest_key.h"
 #include "trainer/contract/error.h"
 
 namespace {
@@ -76,6 +81,7 @@ int run_operator(CommandLine line) {
   options.log_json = line.log_format == "json";
   options.identity = make_identity();
   if (options.lease_namespace.empty()) options.lease_namespace = options.config.name_space;
+  check_namespaces(options);
   return coxswain::run_operator(options);
 }
 
@@ -149,24 +155,68 @@ int dispatch(CLI::App& app, int argc, char** argv) {
   return 0;
 }
 
-int fail(int code, const std::string& message) {
+int fail(ExitCode code, std::string message) {
+  constexpr std::size_t kMostBytes = 2000;  // an argument can be of any length
+  if (message.size() > kMostBytes) message = message.substr(0, kMostBytes) + "...";
   fmt::print(stderr, "{}\n", message);
-  return code;
+  return static_cast<int>(code);
 }
 
-}  // namespace
+// The argument that nobody takes, and the one that was probably meant.
+std::string explain_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto flag =
+      std::ranges::find_if(extras, [](const std::string& text) { return text.starts_with("-"); });
+  const std::string& extra = flag == extras.end() ? extras.front() : *flag;
+  std::string command = "coxswain";
+  std::vector<std::string> known;
+  for (const CLI::App* parsed : app.get_subcommands()) {
+    command += " " + parsed->get_name();
+    for (const CLI::Option* option : parsed->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  if (app.get_subcommands().empty())
+    for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
+  const std::vector<std::string_view> candidates(known.begin(), known.end());
+  const auto meant = contract::nearest_key(extra.substr(0, 100), candidates);
+  return fmt::format("coxswain: unknown argument {}{} (see {} --help)", extra.substr(0, 100),
+                     meant ? fmt::format("; did you mean {}?", *meant) : "", command);
+}
 
-int main(int argc, char** argv) {
+// A descriptor that was closed would be given to a connection, which would then get our lines.
+void keep_standard_descriptors() {
+  for (int descriptor = open("/dev/null", O_RDWR); descriptor >= 0;) {
+    if (descriptor > STDERR_FILENO) {
+      close(descriptor);
+      return;
+    }
+    descriptor = open("/dev/null", O_RDWR);
+  }
+}
+
+int run_program(int argc, char** argv) {
   CLI::App app("Coxswain runs data-parallel training jobs.", "coxswain");
   try {
     return dispatch(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return fail(static_cast<int>(ExitCode::kUsage),
-                fmt::format("coxswain: {} (see coxswain --help)", error.what()));
+    const bool no_command = app.get_subcommands().empty() && app.remaining_size() > 0;
+    if (no_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+      return fail(ExitCode::kUsage, explain_extras(app));
+    return fail(ExitCode::kUsage, fmt::format("coxswain: {} (see coxswain --help)", error.what()));
   } catch (const Error& error) {
-    return fail(static_cast<int>(error.code()), error.what());
+    return fail(error.code(), error.what());
   } catch (const std::exception& error) {
-    return fail(static_cast<int>(ExitCode::kInternal), fmt::format("coxswain: {}", error.what()));
+    return fail(ExitCode::kInternal, fmt::format("coxswain: {}", error.what()));
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  keep_standard_descriptors();
+  const int code = run_program(argc, argv);
+  if (std::fflush(stdout) != 0 || !std::cout.flush())
+    return fail(ExitCode::kVolume, "coxswain: standard output can't be written");
+  return code;
 }

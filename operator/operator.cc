@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "operator/cluster/progress_poller.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/informer.h"
+#include "operator/controller/interruptible_sleep.h"
 #include "operator/controller/leader_elector.h"
 #include "operator/controller/store_sink.h"
 #include "operator/job/job_reader.h"
@@ -36,6 +38,10 @@ using std::chrono::milliseconds;
 constexpr job::Seconds kPatience{2};             // of observations that are not urgent
 constexpr milliseconds kPodChangesTogether{10};  // pods of a gang change in bursts
 constexpr int kHttpThreads = 8;
+// How long calls under way may take once we are asked to stop.
+constexpr milliseconds kAnswersWithin{2500};
+constexpr milliseconds kLeaseReleasedWithin{1000};
+constexpr std::chrono::minutes kTellAgain{1};
 
 std::string key_of(const job::TrainingJob& job) {
   return job.metadata.name_space + "/" + job.metadata.name;
@@ -54,8 +60,8 @@ class Operator {
   Operator(const OperatorOptions& options, const Log& log)
       : options_(options),
         log_(log),
-        transport_(options.config),
-        lease_transport_(options.config),
+        transport_(options.config, [this](const std::string& text) { warn(text); }),
+        lease_transport_(options.config),  // the same files: one warning is enough
         client_(transport_, client_options()),
         lease_client_(lease_transport_, lease_client_options()),
         elector_(lease_client_, leader_options()),
@@ -69,6 +75,15 @@ class Operator {
             [this](const std::string& key, const std::string& what) {
               log_.line(Severity::kError, "reconcile failed", {{"job", key}, {"error", what}});
             }) {}
+
+  // Ends the calls that wait for an answer; see give_up_lease().
+  void give_up_calls() {
+    calls_over_.request_stop();
+    transport_.give_up();
+  }
+
+  // Those about the lease as well; apart, so that it can be released although other calls hang.
+  void give_up_lease() { lease_transport_.give_up(); }
 
   // Leads, or waits to lead, until asked to stop. False: the lease was lost.
   bool run(std::stop_token stop) {
@@ -107,16 +122,24 @@ class Operator {
   }
 
  private:
+  void warn(const std::string& text) {
+    log_.line(Severity::kWarning, "connection", {{"problem", text}});
+  }
+
   kube::ClientOptions client_options() {
     kube::ClientOptions client;
+    client.sleep = [this](milliseconds time) {
+      controller::interruptible_sleep(time, calls_over_.get_token());
+    };
     if (options_.leader_elect) client.may_write = [this] { return elector_.holds(); };
     client.on_call = [this](const kube::Call& call) { metrics_.count_call(call); };
     return client;
   }
 
-  static kube::ClientOptions lease_client_options() {
+  kube::ClientOptions lease_client_options() {
     kube::ClientOptions client;
     client.tries = 1;  // the elector has its own times
+    client.on_call = [this](const kube::Call& call) { metrics_.count_call(call); };
     return client;
   }
 
@@ -124,10 +147,18 @@ class Operator {
     controller::LeaderOptions leader;
     leader.name_space = options_.lease_namespace;
     leader.identity = options_.identity;
-    leader.on_error = [this](const kube::ApiError& error) {
-      log_.line(Severity::kWarning, "lease not read or written", {{"error", to_text(error)}});
-    };
+    leader.on_error = [this](const kube::ApiError& error) { lease_failed(error); };
     return leader;
+  }
+
+  // On the elector's thread, every 2 s while it lasts: told once a minute, and what is new at once.
+  void lease_failed(const kube::ApiError& error) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto kind = std::pair(error.code, error.reason);
+    if (kind == lease_failure_ && now - lease_failure_told_ < kTellAgain) return;
+    lease_failure_ = kind;
+    lease_failure_told_ = now;
+    log_.line(Severity::kWarning, "lease not read or written", {{"error", to_text(error)}});
   }
 
   cluster::KubeOptions cluster_options() {
@@ -267,7 +298,10 @@ class Operator {
 
   const OperatorOptions& options_;
   const Log& log_;
+  std::pair<int, std::string> lease_failure_;  // code and reason of the last that was told
+  std::chrono::steady_clock::time_point lease_failure_told_;
   mutable controller::Metrics metrics_;
+  std::stop_source calls_over_;
   kube::HttpTransport transport_;
   kube::HttpTransport lease_transport_;  // its own connection: renewals wait for nobody
   kube::Client client_;
@@ -300,16 +334,21 @@ int run_operator(const OperatorOptions& options) {
     log.line(Severity::kInfo, "metrics", {{"port", std::to_string(endpoint->port())}});
   }
   log.line(Severity::kInfo, "watching", {{"server", options.config.server}});
-  std::atomic<bool> ended = false;
-  std::atomic<bool> kept = true;
-  std::jthread leader([&](std::stop_token stop) {
-    kept = running.run(stop);
-    ended = true;
-  });
-  while (!ended && !signals.next())
+  if (options.config.insecure || options.config.server.starts_with("http://"))
+    log.line(Severity::kWarning, "the server is not checked: anybody could pose as it");
+  std::packaged_task<bool(std::stop_token)> task(
+      [&](std::stop_token stop) { return running.run(std::move(stop)); });
+  std::future<bool> end = task.get_future();
+  std::jthread leader(std::move(task));
+  const auto ended = [&](milliseconds time) {
+    return end.wait_for(time) == std::future_status::ready;
+  };
+  while (!ended(milliseconds(0)) && !signals.next())
     contract::wait_readable({signals.descriptor()}, milliseconds(200));
   leader.request_stop();
-  leader.join();
+  if (!ended(kAnswersWithin)) running.give_up_calls();
+  if (!ended(kLeaseReleasedWithin)) running.give_up_lease();
+  const bool kept = end.get();
   log.line(kept ? Severity::kInfo : Severity::kError, kept ? "stopped" : "lease lost");
   return static_cast<int>(kept ? ExitCode::kDone : ExitCode::kPeerLost);
 }

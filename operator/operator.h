@@ -34,6 +34,9 @@ std::string make_identity();
 // Reads "HOST:PORT"; an empty host is every address, an empty text no endpoint. Throws Error.
 void set_metrics_address(OperatorOptions& options, const std::string& text);
 
+// Each namespace to watch once. Throws Error for what is no name of a namespace.
+void check_namespaces(OperatorOptions& options);
+
 // Watches jobs and makes what they need, until SIGTERM or SIGINT (0) or until its lease is lost
 // (71). Throws Error for what can't work from the start.
 int run_operator(const OperatorOptions& options);

@@ -1,6 +1,8 @@
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -16,6 +18,23 @@ namespace {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+bool is_numeric_address(const std::string& text) {
+  in6_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
+// Of a namespace: a DNS label (RFC 1123).
+void check_name(const char* flag, const std::string& name) {
+  const auto is_alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const bool is_label = !name.empty() && name.size() <= 63 && is_alnum(name.front()) &&
+                        is_alnum(name.back()) &&
+                        std::ranges::all_of(name, [&](char c) { return is_alnum(c) || c == '-'; });
+  if (!is_label)
+    throw Error(ExitCode::kUsage,
+                fmt::format("{} '{}': is no name of a namespace", flag, name.substr(0, 64)));
 }
 
 }  // namespace
@@ -57,8 +76,21 @@ void set_metrics_address(OperatorOptions& options, const std::string& text) {
                 fmt::format("--metrics-address {}: write HOST:PORT, such as :8080 or "
                             "127.0.0.1:8080, with a port up to 65535",
                             text));
+  if (!host.empty() && !is_numeric_address(host))
+    throw Error(ExitCode::kUsage,
+                fmt::format("--metrics-address {}: the host must be a numeric address, such as "
+                            "127.0.0.1 or [::1]; none means every address",
+                            text));
   options.metrics_host = host.empty() ? "0.0.0.0" : host;
   options.metrics_port = static_cast<std::uint16_t>(port);
+}
+
+void check_namespaces(OperatorOptions& options) {
+  for (const std::string& one : options.namespaces) check_name("--namespaces", one);
+  std::ranges::sort(options.namespaces);
+  const auto repeated = std::ranges::unique(options.namespaces);
+  options.namespaces.erase(repeated.begin(), repeated.end());
+  check_name("--lease-namespace", options.lease_namespace);
 }
 
 }  // namespace coxswain

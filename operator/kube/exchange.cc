@@ -43,11 +43,13 @@ Response Exchange::broken_off(const std::string& problem) const {
   return {.status = 0, .retry_after = {}, .body = problem};
 }
 
-Response Exchange::wait(std::chrono::milliseconds time) {
+Response Exchange::wait(std::chrono::milliseconds time, std::stop_token stop) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, time, [this] { return has_ended_; }))
-    return broken_off(
-        fmt::format("no {} within {} ms", has_begun_ ? "complete answer" : "answer", time.count()));
+  if (!changed_.wait_for(lock, stop, time, [this] { return has_ended_; }))
+    return broken_off(stop.stop_requested()
+                          ? "given up"
+                          : fmt::format("no {} within {} ms",
+                                        has_begun_ ? "complete answer" : "answer", time.count()));
   if (!problem_.empty()) return broken_off(problem_);
   return std::move(response_);
 }

@@ -30,8 +30,8 @@ class Exchange {
   Wanted add(std::string_view bytes, std::function<void()> resume);
   void end(const std::string& problem);  // empty: the answer is complete
 
-  // The caller's side. The whole answer; none within the time is a status of 0.
-  Response wait(std::chrono::milliseconds time);
+  // The caller's side. The whole answer; none within the time, or before `stop`, is a status of 0.
+  Response wait(std::chrono::milliseconds time, std::stop_token stop = {});
   // The answer's pieces, where it is a 2xx, as Transport::stream says.
   Response stream(std::chrono::milliseconds idle_time, std::stop_token stop,
                   const std::function<bool(std::string_view)>& on_data);

@@ -190,6 +190,7 @@ struct HttpTransport::Connections {
   const Peer peer;
   WatchedFile token;
   http::client::http_client client;
+  std::stop_source given_up;
   const std::shared_ptr<pplx::scheduler_interface> at_once = std::make_shared<AtOnce>();
 };
 
@@ -202,8 +203,9 @@ HttpTransport::HttpTransport(const Config& config, const Warn& warn) {
 HttpTransport::~HttpTransport() = default;
 
 Response HttpTransport::send(const Request& request) {
-  return connections_->run(request,
-                           [&](Exchange& exchange) { return exchange.wait(request.deadline); });
+  return connections_->run(request, [&](Exchange& exchange) {
+    return exchange.wait(request.deadline, connections_->given_up.get_token());
+  });
 }
 
 Response HttpTransport::stream(const Request& request, std::stop_token stop,
@@ -212,6 +214,8 @@ Response HttpTransport::stream(const Request& request, std::stop_token stop,
     return exchange.stream(request.deadline, stop, on_data);
   });
 }
+
+void HttpTransport::give_up() { connections_->given_up.request_stop(); }
 
 void limit_http_threads(int count) {
   // At exit the library's threads end after OpenSSL would have torn itself down beneath them.

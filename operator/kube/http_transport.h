@@ -25,6 +25,10 @@ class HttpTransport : public Transport {
   Response stream(const Request& request, std::stop_token stop,
                   const std::function<bool(std::string_view)>& on_data) override;
 
+  // From now on no answer is waited for: send() returns at once, those under way too. For a program
+  // that ends while the server is silent. Thread-safe.
+  void give_up();
+
  private:
   struct Connections;
   std::unique_ptr<Connections> connections_;
