@@ -265,6 +265,7 @@ class FaultProxy:
         finally:
             for wait in waits:
                 wait.cancel()
+            await asyncio.wait(waits)
 
     async def _run(self, callback):
         if callback:
@@ -412,6 +413,7 @@ class FaultProxy:
         finally:
             self._watches.discard(watch)
             left.cancel()
+            await asyncio.wait([left])  # it reads where the next request is read
             upstream[1].transport.abort()
 
     async def _pump(self, entry, watch, writer):

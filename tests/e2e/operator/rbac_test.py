@@ -113,6 +113,7 @@ class Case:
     outcome: str = ""
     refused_in_metrics: float = 0
     log: str = ""
+    seen: typing.Optional[float] = None  # when what the case is for had happened
 
     def requests(self, proxy):
         mine = {*self.namespaces, self.home}
@@ -234,6 +235,19 @@ class Bench:
                         {"replicaSpecs": {"Worker": {"replicas": 2}}}, name)
         return ended
 
+    def watch(self, case):
+        """Ends it a second after what is to be seen was: what else would be refused, is by then."""
+        ended = self.tend(case)
+        renewed = any(pair.verb == "update" for pair in case.used(self.proxy))
+        seen = (ended and renewed) if case.removed is None else (
+            case.removed in case.refused(self.proxy))
+        if seen and case.seen is None:
+            case.seen = time.monotonic()
+        if case.seen and time.monotonic() - case.seen > 1:
+            self.conclude(case)
+            case.process.close()
+            case.process = None
+
     def conclude(self, case):
         case.log = case.process.log()
         case.refused_in_metrics = case.process.metric("coxswain_api_requests_total", code="403")
@@ -246,7 +260,7 @@ class Bench:
             status = world.status("v")
             rejected = [c["reason"] for c in status.get("conditions", [])
                         if c["type"] == "ResourcesRejected" and c["status"] == "True"]
-            case.outcome = ("stays " + (status.get("phase") or "without a status")
+            case.outcome = ("job is " + (status.get("phase") or "without a status")
                             + "".join(f", ResourcesRejected/{reason}" for reason in rejected))
 
     def run(self, cases, seconds):
@@ -259,20 +273,15 @@ class Bench:
         try:
             for case in cases:
                 self.submit(case)
-            open_cases = list(cases)
             deadline = time.monotonic() + seconds
-            while open_cases and time.monotonic() < deadline:
-                for case in list(open_cases):
-                    ended = self.tend(case)
-                    renewed = any(pair.verb == "update" for pair in case.used(self.proxy))
-                    if (ended and renewed) if case.removed is None else (
-                            case.removed in case.refused(self.proxy)):
-                        open_cases.remove(case)
+            while any(case.process for case in cases) and time.monotonic() < deadline:
+                for case in cases:
+                    if case.process:
+                        self.watch(case)
                 time.sleep(0.1)
-            if any(case.removed for case in cases):
-                time.sleep(1)  # what else would be refused, is
             for case in cases:
-                self.conclude(case)
+                if case.process:
+                    self.conclude(case)
         finally:
             for case in cases:
                 if case.process:
@@ -288,7 +297,8 @@ def check_whole(case, proxy, granted, failures):
     failures += [f"{what}: refused: {pair}" for pair in sorted(refused)]
     failures += [f"{what}: not touched: {pair}" for pair in granted if pair not in used]
     failures += [f"{what}: used beyond the rules: {pair}" for pair in sorted(used - set(granted))]
-    if case.refused_in_metrics:
+    # For all namespaces it meets those that are on their way out as well, and is refused there.
+    if case.refused_in_metrics and not case.everywhere:
         failures.append(f"{what}: the metric counts {case.refused_in_metrics:.0f} refusals")
     print(f"{what}: {len(used)} of {len(granted)} pairs used, {len(refused)} refused")
 
