@@ -1,4 +1,6 @@
-"""The operator as a process of its own: started with any flags, watched from outside."""
+"""The operator as a process of its own: started with any flags, watched from outside; and a job for
+it."""
+import json
 import pathlib
 import re
 import subprocess
@@ -88,3 +90,14 @@ def until(condition, seconds, every=0.05):
             return None
         time.sleep(every)
     return time.monotonic() - begin
+
+
+def submit(api, namespace, name, replicas, life, **fields):
+    """Creates a job of workers that are played as scripted_kubelet/life.h tells."""
+    annotations = {"coxswain.test/life": json.dumps(life)}
+    api.call("POST", f"/apis/coxswain.dev/v1alpha1/namespaces/{namespace}/trainingjobs", {
+        "apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
+        "spec": {"replicaSpecs": {"Worker": {"replicas": replicas, "template": {
+            "metadata": {"annotations": annotations},
+            "spec": {"containers": [{"name": "trainer"}]}}}},
+            "training": {"model": "mlp", "data": {"format": "mnist"}}, **fields}})

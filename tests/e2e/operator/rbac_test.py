@@ -18,7 +18,7 @@ import time
 import typing
 
 import operator_bed as bed
-from operator_process import Process, until
+from operator_process import Process, submit, until
 
 import fault_proxy
 import fault_rules as rules
@@ -211,14 +211,11 @@ class Bench:
                        rules.conflict())
         for namespace in case.namespaces:
             for name, gang in JOBS.items():
-                bed.Hands(self.api, self.witness.world(namespace)).create({
-                    "replicaSpecs": {"Worker": {
-                        "replicas": 1, "template": {"spec": {"containers": [{"name": "trainer"}]}}}},
-                    "training": {"model": "mlp", "data": {"format": "mnist"}, "epochs": 1},
-                    "elasticPolicy": {"minReplicas": 1, "maxReplicas": 2},
-                    "runPolicy": {"terminationGracePeriodSeconds": 1, "cleanPodPolicy": "All",
+                submit(self.api, namespace, name, 1, LIFE,
+                       elasticPolicy={"minReplicas": 1, "maxReplicas": 2},
+                       runPolicy={"terminationGracePeriodSeconds": 1, "cleanPodPolicy": "All",
                                   "ttlSecondsAfterFinished": 0,
-                                  "schedulingPolicy": {"gang": gang}}}, name, LIFE)
+                                  "schedulingPolicy": {"gang": gang}})
 
     def tend(self, case):
         """Resizes what runs its second gang; whether all has come to its end."""
