@@ -22,6 +22,7 @@
 #include "operator/controller/leader_elector.h"
 #include "operator/controller/store_sink.h"
 #include "operator/job/job_reader.h"
+#include "operator/job/observation.h"
 #include "operator/kube/http_transport.h"
 #include "operator/log.h"
 #include "operator/reconciler.h"
@@ -36,9 +37,8 @@ namespace {
 using cluster::Job;
 using std::chrono::milliseconds;
 
-constexpr job::Seconds kPatience{2};             // of observations that are not urgent
 constexpr milliseconds kPodChangesTogether{10};  // pods of a gang change in bursts
-constexpr int kHttpThreads = 1;  // as fast as eight
+constexpr int kHttpThreads = 1;                  // as fast as eight
 // How long calls under way may take once we are asked to stop.
 constexpr milliseconds kAnswersWithin{2500};
 constexpr milliseconds kLeaseReleasedWithin{1000};
@@ -69,7 +69,7 @@ class Operator {
         poller_({.get = cluster::get_progress,
                  .news = [this](const std::string& key) { queue_.add(key); }}),
         cluster_(client_, jobs_, pods_, cluster_options()),
-        reconciler_(cluster_, kPatience),
+        reconciler_(cluster_, job::patience),
         controller_(
             queue_, [this](const std::string& key) { return reconcile(key); }, metrics_,
             options.workers,
@@ -266,8 +266,10 @@ class Operator {
     controller::InformerOptions options;
     options.query = query;
     options.on_error = [this, resource](const kube::ApiError& error) {
-      log_.line(Severity::kWarning, "watch failed",
-                {{"kind", resource.kind}, {"error", to_text(error)}});
+      Fields fields = {{"kind", resource.kind}, {"error", to_text(error)}};
+      if (error.code == 404)  // of a whole kind
+        fields.emplace_back("fix", "install its CRD: kubectl apply -f crds/");
+      log_.line(Severity::kWarning, "watch failed", fields);
     };
     Watch<T>& watch = watches.emplace_back(
         controller::StoreSink<T>(store, query.name_space, std::move(project), std::move(changed)),
