@@ -21,8 +21,8 @@ struct Step {
 
 struct Workload {
   std::string name;
-  std::vector<Step> steps;
-  bool parameter_server = false;
+  std::vector<Step> steps = {};
+  bool parameter_server = false;  // may be used
 };
 
 struct Outcome {
@@ -43,5 +43,6 @@ std::optional<std::string> difference(const Outcome& undisturbed, const Outcome&
                                       const FaultPlan& plan);
 
 std::vector<Workload> workloads();
+const Workload& workload_named(const std::string& name);
 
 }  // namespace coxswain::test

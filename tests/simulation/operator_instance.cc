@@ -6,6 +6,7 @@
 
 #include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
+#include "operator/job/observation.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::test {
@@ -14,9 +15,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr job::Seconds kPatience{2};
 constexpr milliseconds kRetry{1000};
-constexpr int kMostRounds = 60;
+constexpr std::size_t kMostRounds = 60;  // in a second, besides one for each job
 
 kube::ClientOptions client_options(Link& link, const Wire& wire) {
   kube::ClientOptions options;
@@ -52,7 +52,7 @@ OperatorInstance::OperatorInstance(Wire& wire)
       cluster_(client_, jobs_, pods_,
                cluster_options(
                    wire, [this](const std::string& key, milliseconds delay) { add(key, delay); })),
-      reconciler_(cluster_, kPatience),
+      reconciler_(cluster_, job::patience),
       job_sink_(
           jobs_, "",
           [](const Json& object) {
@@ -72,7 +72,7 @@ OperatorInstance::OperatorInstance(Wire& wire)
 
 bool OperatorInstance::step() {
   if (!listed_ && !list_all()) return true;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (std::size_t round = 0; round < kMostRounds + jobs_.size(); ++round) {
     hear(pod_watch_);
     hear(job_watch_);
     const auto due = std::ranges::find_if(

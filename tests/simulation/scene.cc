@@ -135,11 +135,11 @@ void Scene::end_pod(const std::string& name, int exit_code, const std::string& r
   });
 }
 
-void Scene::shut_down_node_of(const std::string& name) {
+void Scene::shut_down_node_of(const std::string& name, const std::string& reason) {
   if (pod(name)) laws.disturbed(*pod(name));
   edit_pod(name, [&](Json& each) {
     each["status"]["phase"] = "Failed";
-    each["status"]["reason"] = "NodeShutdown";
+    each["status"]["reason"] = reason;
     each["status"].erase("containerStatuses");
     set_condition(each, "Ready", false, "", server.now);
   });

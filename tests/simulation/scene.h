@@ -29,7 +29,8 @@ class Scene {
   void delete_job(const std::string& name);
 
   void end_pod(const std::string& name, int exit_code, const std::string& reason = "");
-  void shut_down_node_of(const std::string& name);  // Failed, without container statuses
+  // Failed, without container statuses.
+  void shut_down_node_of(const std::string& name, const std::string& reason = "NodeShutdown");
   void preempt(const std::string& name);
   void lose_node_of(const std::string& name);  // told to leave, never ends
   void delete_pod(const std::string& name);

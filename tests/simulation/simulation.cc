@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "operator/job/observation.h"
 #include "tests/simulation/laws.h"
 #include "tests/simulation/simulated_cluster.h"
 #include "tests/simulation/world.h"
@@ -72,8 +73,8 @@ class Life {
         world_(draw_job(random_), random_.next()),
         laws_(world_),
         clusters_{SimulatedCluster(world_, laws_), SimulatedCluster(world_, laws_)},
-        reconcilers_{Reconciler(clusters_[0], job::Seconds(2), planner),
-                     Reconciler(clusters_[1], job::Seconds(2), planner)} {
+        reconcilers_{Reconciler(clusters_[0], job::patience, planner),
+                     Reconciler(clusters_[1], job::patience, planner)} {
     clusters_[1].leads = false;
     world_.trace = variant.trace;
     for (auto& cluster : clusters_) cluster.checks_version = variant.client_checks_version;

@@ -1,112 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "operator/job/status_json.h"
-#include "tests/simulation/kube_simulation.h"
+#include "tests/simulation/life_steps.h"
 
 namespace coxswain::test {
 
 namespace {
 
-constexpr const char* kJob = "mnist";
-
-using Condition = std::function<bool(const Scene&)>;
-using Act = std::function<void(Scene&)>;
-
-std::string worker(int index) { return fmt::format("{}-worker-{}", kJob, index); }
-
-Json mpi(int workers) {
-  return {{"replicaSpecs", {{"Worker", {{"replicas", workers}}}}},
-          {"training", {{"model", "mlp"}, {"data", {{"format", "mnist"}}}, {"epochs", 1}}}};
-}
-
-Json env(int workers) {
-  Json spec = mpi(workers);
-  spec["launcher"] = "Env";
-  return spec;
-}
-
-Json with(Json spec, const Json& run_policy) {
-  spec["runPolicy"] = run_policy;
-  return spec;
-}
-
-Condition always() {
-  return [](const Scene&) { return true; };
-}
-
-// And the operator said so: what happens before that is another life, with another end.
-Condition is_running(int attempt, int count) {
-  return [=](const Scene& scene) {
-    return scene.is_ready(attempt, count) && scene.phase_of(kJob) == "Running" &&
-           scene.status_of(kJob).value("attempt", 0) == attempt;
-  };
-}
-
-// Nothing lives any more but `living` pods.
-Condition has_phase(const std::string& phase, int living) {
-  return [=](const Scene& scene) {
-    return scene.phase_of(kJob) == phase && scene.living_pods() == living;
-  };
-}
-
-Condition has_condition(const std::string& type) {
-  return [=](const Scene& scene) { return scene.has_condition(kJob, type); };
-}
-
-Condition all_gone() {
-  return [](const Scene& scene) {
-    return scene.server.all("trainingjobs").empty() && scene.pods().empty() &&
-           scene.server.all("services").empty() && scene.server.all("secrets").empty() &&
-           scene.server.all("configmaps").empty();
-  };
-}
-
-Act end(int index, int code) {
-  return [=](Scene& scene) { scene.end_pod(worker(index), code); };
-}
-
-Act end_all(int count, int code) {
-  return [=](Scene& scene) {
-    for (int i = 0; i < count; ++i) scene.end_pod(worker(i), code);
-  };
-}
-
-Act edit(const Json& spec) {
-  return [=](Scene& scene) { scene.edit_spec(kJob, spec); };
-}
-
-Step make(const Json& spec) {
-  return {"the job is made", always(), [=](Scene& scene) { scene.create_job(kJob, spec); }};
-}
-
-Step runs(
-    int attempt, int count, Act act = [](Scene&) {}) {
-  return {fmt::format("attempt {} runs with {} pods", attempt, count), is_running(attempt, count),
-          std::move(act)};
-}
-
-Step reached(
-    const std::string& phase, int living, Act act = [](Scene&) {}) {
-  return {fmt::format("{} with {} living pods", phase, living), has_phase(phase, living),
-          std::move(act)};
-}
-
-// From attempt `attempt` of an MPI job to its end.
-void add_success(std::vector<Step>& steps, int attempt, int workers) {
-  steps.push_back(runs(attempt, workers, end(0, 0)));
-  steps.push_back(reached("Succeeded", 0));
-}
-
 Workload workload(const std::string& name, std::vector<Step> steps) {
-  return {name, std::move(steps), false};
-}
-
-// make, then these, then success of `attempt`.
-Workload to_success(const std::string& name, const Json& spec, std::vector<Step> steps, int attempt,
-                    int workers) {
-  steps.insert(steps.begin(), make(spec));
-  add_success(steps, attempt, workers);
-  return workload(name, std::move(steps));
+  return {name, std::move(steps)};
 }
 
 void add_clean_lives(std::vector<Workload>& all) {
@@ -258,6 +162,11 @@ std::vector<Workload> workloads() {
   add_users(all);
   add_refusals(all);
   return all;
+}
+
+const Workload& workload_named(const std::string& name) {
+  static const std::vector<Workload> all = workloads();
+  return *std::ranges::find(all, name, &Workload::name);
 }
 
 }  // namespace coxswain::test
