@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "operator/job/observation.h"
-
 namespace coxswain {
 
 std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
@@ -32,15 +30,15 @@ std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
 
 job::Seconds Reconciler::may_wait(const job::TrainingJob& job, const job::Plan& plan,
                                   job::Time now) {
+  const job::Seconds patience =
+      plan.status == job.status ? job::Seconds(0) : patience_(job.status, plan.status);
   const std::lock_guard lock(mutex_);
-  if (plan.status == job.status || job::is_urgent(job.status, plan.status)) {
-    unsaid_since_.erase(job.metadata.uid);
-    return job::Seconds(0);
+  job::Seconds left(0);
+  if (patience > job::Seconds(0)) {
+    const auto since = unsaid_since_.try_emplace(job.metadata.uid, now).first->second;
+    left = std::clamp(since + patience - now, job::Seconds(0), patience);
   }
-  if (patience_ == job::Seconds(0)) return patience_;
-  const auto since = unsaid_since_.try_emplace(job.metadata.uid, now).first;
-  const job::Seconds left = std::clamp(since->second + patience_ - now, job::Seconds(0), patience_);
-  if (left == job::Seconds(0)) unsaid_since_.erase(since);
+  if (left == job::Seconds(0)) unsaid_since_.erase(job.metadata.uid);
   return left;
 }
 

@@ -18,9 +18,13 @@ class Reconciler {
  public:
   using Planner = std::function<job::Plan(const job::TrainingJob&, const job::Observed&)>;
 
-  // `cluster` must outlive this. Observations that are not urgent are stored at most `patience`
-  // later. Tests prove their laws with planners that break them.
-  explicit Reconciler(cluster::Cluster& cluster, job::Seconds patience = job::Seconds(0),
+  // How long a changed status may wait to be stored.
+  using Patience = job::Seconds (*)(const job::Status& before, const job::Status& after);
+  static job::Seconds none(const job::Status&, const job::Status&) { return job::Seconds(0); }
+
+  // `cluster` must outlive this. job::patience is for clusters where a write costs. Tests prove
+  // their laws with planners that break them.
+  explicit Reconciler(cluster::Cluster& cluster, Patience patience = none,
                       Planner planner = job::plan)
       : cluster_(cluster), patience_(patience), planner_(std::move(planner)) {}
 
@@ -37,7 +41,7 @@ class Reconciler {
   job::Seconds may_wait(const job::TrainingJob& job, const job::Plan& plan, job::Time now);
 
   cluster::Cluster& cluster_;
-  job::Seconds patience_;
+  Patience patience_;
   Planner planner_;
   std::mutex mutex_;
   std::map<std::string, job::Time> unsaid_since_;  // by uid; guarded by mutex_

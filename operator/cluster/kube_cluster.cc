@@ -164,9 +164,10 @@ void KubeCluster::change(const job::TrainingJob& job, const std::function<void(M
 
 job::Observed KubeCluster::observe(const job::TrainingJob& job) {
   const Memory memory = recall(job);
-  // A status that someone else wrote may tell of pods that our watch has not seen yet.
+  // A status that someone else wrote may tell of pods that our watch has not seen yet; that of a job
+  // before its first gang tells of none.
   const std::uint64_t known = std::max(memory.written, pods_.seen_version(job.metadata.name_space));
-  if (version_of(job) > known) list_pods(job);
+  if (job.status.attempt_start_time && version_of(job) > known) list_pods(job);
   job::Observed observed;
   observed.now = std::chrono::floor<job::Seconds>(options_.clock());
   observed.installation = options_.installation;
@@ -367,6 +368,12 @@ KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job:
     if (const auto conflict = conflict_with(*present, kube::kPods)) return *conflict;
     return Wait{};
   }
+  // Our watch would never tell of it, nor of its end.
+  if (job_key_of(*present) != kube::key_of(meta_of(job)) && !kube::meta_of(*present).terminating)
+    return job::Rejection{
+        "NameConflict",
+        fmt::format("Pod {} has lost its label {}={}: delete it", name, kJobLabel,
+                    job.metadata.name)};
   enter_pod(*present);
   const auto worker = worker_of(*present);
   const bool is_it = worker && worker->id == id && !worker->deletion_time;

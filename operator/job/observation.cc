@@ -17,6 +17,8 @@ namespace coxswain::job {
 namespace {
 
 constexpr Seconds kProgressInterval{30};
+constexpr const char* kNotCreated = "NotCreated";
+constexpr const char* kNotReady = "NotReady";
 
 struct Waiting {
   int badness = 0;  // lower is worse
@@ -42,9 +44,9 @@ std::vector<Waiting> waiting_workers(const GangView& view) {
   std::vector<Waiting> waiting;
   for (const WorkerId& id : view.wanted) {
     const Worker* worker = view.find(id);
-    if (!worker) waiting.push_back({99, id, "NotCreated", ""});
+    if (!worker) waiting.push_back({99, id, kNotCreated, ""});
     if (worker && !is_up(*worker)) {
-      const std::string reason = worker->reason.empty() ? "NotReady" : worker->reason;
+      const std::string reason = worker->reason.empty() ? kNotReady : worker->reason;
       waiting.push_back({badness(worker->reason), id, reason, worker->message});
     }
   }
@@ -58,6 +60,12 @@ std::string describe(const Waiting& waiting) {
   const std::string_view colon = waiting.message.empty() ? "" : ": ";
   return fmt::format("{}-{}: {}{}{}", role, waiting.id.index, waiting.reason, colon,
                      waiting.message);
+}
+
+// Pods that are not Ready, and don't say why.
+bool says_nothing(const Condition& condition) {
+  return condition.type == condition::kReady && !condition.status &&
+         (condition.reason == kNotCreated || condition.reason == kNotReady);
 }
 
 void count(const Observed& observed, Status& status) {
@@ -148,11 +156,24 @@ void enter_progress(Status& status, const Observed& observed, const GangView& vi
     status.checkpoint = said;
 }
 
-bool is_urgent(const Status& before, const Status& after) {
-  return std::any_of(after.conditions.begin(), after.conditions.end(), [&](const Condition& now) {
-    if (now.type == condition::kQueued || now.type == condition::kReady) return false;
-    return now.status != is_true(before, now.type);
-  });
+Seconds patience(const Status& before, const Status& after) {
+  constexpr Seconds kLittle{4};
+  constexpr Seconds kLong{30};
+  const auto turned = [&](const Condition& now) {
+    const bool slow = now.type == condition::kQueued || now.type == condition::kReady;
+    return !slow && now.status != is_true(before, now.type);
+  };
+  if (std::any_of(after.conditions.begin(), after.conditions.end(), turned)) return Seconds(0);
+  Status read = after;  // as far as it differs in what is worth reading
+  for (auto& [role, counts] : read.replicas) {
+    const auto stored = before.replicas.find(role);
+    if (stored != before.replicas.end()) counts.active = stored->second.active;
+  }
+  for (Condition& now : read.conditions) {
+    const Condition* stored = find_condition(before, now.type);
+    if (stored && says_nothing(*stored) && says_nothing(now)) now = *stored;
+  }
+  return read == before ? kLong : kLittle;
 }
 
 Phase phase_of(const Status& status) {

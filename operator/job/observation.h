@@ -16,10 +16,10 @@ void enter_progress(Status& status, const Observed& observed, const GangView& vi
 // The printer's word for a status that has not ended.
 Phase phase_of(const Status& status);
 
-// True if a condition other than Queued and Ready turned, which users and pipelines wait for. What
-// else may differ (counts, waiting reasons, progress) may be stored a little later, so that one
-// write tells of many changes.
-bool is_urgent(const Status& before, const Status& after);
+// How long a status with new observations may wait to be stored, so that one write tells of many:
+// not at all if a condition other than Queued and Ready turned, which users and pipelines wait for;
+// little if anything else worth reading did; long if pods were but made and have nothing to say.
+Seconds patience(const Status& before, const Status& after);
 
 // "worker-2: ImagePullBackOff: ..." of the workers that keep the gang from being Ready, the worst
 // first, at most `limit`.
