@@ -198,9 +198,9 @@ class Hands:
     def create(self, spec, name=JOB, life=None):
         spec = json.loads(json.dumps(spec))
         if life is not None:
-            template = spec["replicaSpecs"]["Worker"].setdefault("template", {})
-            template.setdefault("metadata", {})["annotations"] = {
-                "coxswain.test/life": json.dumps(life)}
+            spec["replicaSpecs"]["Worker"]["template"] = {
+                "metadata": {"annotations": {"coxswain.test/life": json.dumps(life)}},
+                "spec": {"containers": [{"name": "trainer", "image": spec["image"]}]}}
         self.api.call("POST", JOBS.format(self.namespace), {
             "apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob",
             "metadata": {"name": name}, "spec": spec})
