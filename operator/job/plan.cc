@@ -282,6 +282,9 @@ Plan bring_up(Pass pass) {
   const bool runs_now = is_true(pass.status, condition::kRunning);
   if (runs_now && !is_true(pass.job.status, condition::kRunning))
     plan.events.push_back({false, "Running", "every pod is Ready"});
+  const Condition* refused = find_condition(pass.status, condition::kResourcesRejected);
+  if (refused && refused->status && !is_true(pass.job.status, condition::kResourcesRejected))
+    plan.events.push_back({true, refused->reason, refused->message});
   plan.status = std::move(pass.status);
   return plan;
 }
