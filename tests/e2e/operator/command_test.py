@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""command_test.py COXSWAIN    `coxswain operator` as its user meets it: flags, kubeconfigs, signals,
-endpoints, and what it does while there is no API server, or a strange one. Needs no cluster."""
+"""command_test.py COXSWAIN    `coxswain operator` as its user meets it
+
+Flags, kubeconfigs, signals, endpoints, and what it does while there is no API server, or a strange
+one. Needs no cluster.
+"""
 import concurrent.futures
 import http.client
 import json
@@ -429,8 +432,9 @@ def check_poverty(program, files):
     return "64 descriptors; standard descriptors closed"
 
 
-CHECKS = [check_bad_commands, check_output, check_endpoint, check_unreachable, check_silent,
-          check_blackhole, check_comes_later, check_strange_servers, check_rotation, check_poverty]
+# The longest first.
+CHECKS = [check_rotation, check_unreachable, check_comes_later, check_silent, check_blackhole,
+          check_endpoint, check_strange_servers, check_poverty, check_output, check_bad_commands]
 
 
 def main():
@@ -446,7 +450,7 @@ def main():
             except Exception:  # pylint: disable=broad-except  # the others go on
                 return f"FAILED: {check.__name__}: {traceback.format_exc()}", True
 
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        with concurrent.futures.ThreadPoolExecutor(5) as pool:
             for text, failed in pool.map(run, chosen):
                 failures += failed
                 print(text)

@@ -101,7 +101,7 @@ def asked(entry):
 
 @dataclasses.dataclass
 class Case:
-    """The workload in `namespaces`, by an operator with `pairs` there and `lease_pairs` in `home`."""
+    """The workload in `namespaces`, by an operator with `pairs` there and `lease_pairs` at home."""
     namespaces: list
     home: str
     pairs: list
@@ -254,7 +254,8 @@ class Bench:
             case.outcome = "goes on"
         else:
             world = self.witness.world(case.namespaces[0])
-            status = world.status("v")
+            gang = "c" if case.removed and "x-k8s" in case.removed.group else "v"
+            status = world.status(gang)
             rejected = [c["reason"] for c in status.get("conditions", [])
                         if c["type"] == "ResourcesRejected" and c["status"] == "True"]
             case.outcome = ("job is " + (status.get("phase") or "without a status")

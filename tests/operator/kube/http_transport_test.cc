@@ -277,6 +277,27 @@ TEST(HttpTransport, a_silent_server_costs_the_deadline_and_no_more) {
   }
 }
 
+TEST(HttpTransport, calls_given_up_end_at_once_and_so_do_later_ones) {
+  std::atomic<bool> has_come{false};
+  TlsServer server(server_identity(), [&](Connection& connection) {
+    connection.read_request();
+    has_come = true;
+    connection.wait_for_end();
+  });
+  HttpTransport transport(config_of(server));
+  std::jthread stopper([&] {
+    while (!has_come) std::this_thread::yield();
+    transport.give_up();
+  });
+  const auto start = steady_clock::now();
+  for (int i = 0; i < 2; ++i) {
+    const Response response = transport.send(get("/", milliseconds(60'000)));
+    EXPECT_EQ(response.status, 0);
+    EXPECT_EQ(response.body, "given up");
+  }
+  EXPECT_LT(since(start), milliseconds(2000));
+}
+
 TEST(HttpTransport, no_server_is_said_so) {
   Config config;
   {
