@@ -313,6 +313,12 @@ def check_removed(case, proxy, failures):
     print(f"  {str(case.removed):42} {count:4} refusals, {case.outcome}")
 
 
+def kubectl(*verb):
+    """Of the gang schedulers' CRDs."""
+    subprocess.run(["kubectl", *verb, "-f", str(ROOT / "tests/cluster/crds")], check=True,
+                   capture_output=True, timeout=60)
+
+
 def report(failures):
     for failure in failures:
         print("FAILED:", failure)
@@ -327,8 +333,8 @@ def main():
     base = [pair for pairs in sections.values() for pair in pairs]
     granted = [*base, *leases]
     failures = check_text(granted)
-    subprocess.run(["kubectl", "apply", "-f", str(ROOT / "tests/cluster/crds")], check=True,
-                   capture_output=True)
+    kubectl("apply")
+    kubectl("wait", "--for", "condition=Established", "--timeout", "30s")
     everywhere = Case([f"{RUN}-all"], f"{RUN}-all-home", base, leases, everywhere=True)
     named = Case([f"{RUN}-a", f"{RUN}-b"], f"{RUN}-home", base, leases)
     without = [Case([f"{RUN}-{n}"], f"{RUN}-{n}", [p for p in base if p != pair],
@@ -348,6 +354,7 @@ def main():
                 check_removed(case, bench.proxy, failures)
         finally:
             bench.close()
+            kubectl("delete")  # other tests begin without them
     return report(failures)
 
 
