@@ -71,9 +71,8 @@ void sweep(const std::vector<Case>& cases) {
 
 // Lives in which everything happens that an operator does; for faults of which there are many.
 bool is_chosen(const Undisturbed& life) {
-  constexpr auto kChosen =
-      std::to_array<std::string_view>({"mpi_2", "parameter_server", "fails_once", "node_lost",
-                                       "suspended", "made_again", "ttl", "quota"});
+  constexpr auto kChosen = std::to_array<std::string_view>(
+      {"mpi_2", "fails_once", "node_lost", "made_again", "ttl", "quota"});
   return std::ranges::find(kChosen, life.workload.name) != kChosen.end();
 }
 
@@ -135,6 +134,7 @@ TEST(KubeSweep, every_event_late_lost_or_repeated) {
   std::vector<Case> cases;
   for (const Undisturbed& life : undisturbed())
     for (const char* watched : {"pods", "trainingjobs"}) {
+      if (life.workload.name.ends_with("_8")) continue;  // as those of two, at four times the cost
       const auto found = life.outcome.revisions.find(watched);
       const int count = found == life.outcome.revisions.end() ? 0 : found->second;
       for (int at = 0; at < count; ++at) {
