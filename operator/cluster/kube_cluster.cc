@@ -235,7 +235,11 @@ void KubeCluster::emit(const job::TrainingJob& job, const job::Event& event) {
 bool KubeCluster::creates_rest(const job::TrainingJob& job) {
   const Memory memory = recall(job);
   const bool answered = memory.rejection && memory.rejected_generation != job.metadata.generation;
-  return options_.clock() < memory.retry_at && !answered;
+  const auto left = std::chrono::ceil<milliseconds>(memory.retry_at - options_.clock());
+  if (answered || left <= milliseconds(0)) return false;
+  // A pass that comes for another reason must not put off the next try.
+  options_.wake(kube::key_of(meta_of(job)), left);
+  return true;
 }
 
 void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action> actions) {
