@@ -1,13 +1,13 @@
 """How jobs begin and end when nothing goes wrong, and what is made for them."""
 import functools
+import http.server
 import json
-import pathlib
 import re
 import subprocess
+import threading
 
 import jobs
-from harness import (ROOT, conditions, expect, expect_in, expect_part, moment, status_of, told,
-                     words_of)
+from harness import ROOT, conditions, expect, expect_in, expect_part, moment, status_of, told
 
 ENDED_WELL = {"Queued": "False Scheduled", "Ready": "False Succeeded",
               "Running": "False Succeeded", "Succeeded": "True Succeeded"}
@@ -44,6 +44,32 @@ def from_creation_to_success(scene):
     expect("what stays", list(scene.pods()), ["a-worker-0"])
     expect("phases", scene.phases(), ["Queued", "Running", "Succeeded"])
     scene.expect_events("Started", "Running", "Succeeded")
+
+
+class Rank0(http.server.BaseHTTPRequestHandler):
+    """The endpoint of a rank that has done three epochs."""
+
+    def do_GET(self):
+        body = json.dumps({"progress": PROGRESS, "checkpoint": CHECKPOINT}).encode()
+        self.send_response(200 if self.path == "/progress" else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format, *args):
+        pass
+
+
+def rank_0_is_asked_for_progress(scene):
+    address = "127.0.0.9"
+    with http.server.ThreadingHTTPServer((address, 9400), Rank0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        scene.create(jobs.mpi(life=[{"index": 0, "ip": address}]))
+        scene.reach("Running")
+        scene.until("progress in the status", lambda: "progress" in status_of(scene.job()))
+        expect_part("status", status_of(scene.job()), {
+            "phase": "Running", "progress": PROGRESS, "checkpoint": CHECKPOINT})
+        server.shutdown()
 
 
 def every_rank_must_end_well(scene):
@@ -232,6 +258,7 @@ def with_plan(*args, make=jobs.mpi, **kwargs):
 CASES = {
     "success-rank-zero": from_creation_to_success,
     "success-all-workers": every_rank_must_end_well,
+    "progress": rank_0_is_asked_for_progress,
     "examples": examples,
     "plan-env": with_plan(make=jobs.env, workers=3),
     "plan-slots": with_plan(workers=3, slotsPerWorker=4, image="example.org/ours:3"),

@@ -126,6 +126,7 @@ class Bed:
         self.board = Board()
         run = secrets.token_hex(2)
         self.namespaces = {name: f"life-{name}-{run}" for name in names}
+        self.excused = set()  # (invariant, namespace)
         self.witness = recorder.Recorder(kubeconfig, self.namespaces.values(),
                                          listener=self.board.enter)
         self._log = pathlib.Path(directory, "operator.log")
@@ -154,6 +155,13 @@ class Bed:
         for process in self._processes:
             if process.poll() is not None:
                 raise AssertionError(f"{process.args[0]} ended with {process.returncode}")
+
+    def sweep(self, case):
+        """Takes the namespace of a case away; for when the operator has stopped."""
+        namespace = f"/api/v1/namespaces/{self.namespaces[case]}"
+        # There is no node any more that would let them go.
+        self.access.call("DELETE", f"{namespace}/pods?gracePeriodSeconds=0")
+        self.access.call("DELETE", namespace)
 
     def close(self):
         for process in self._processes:
@@ -244,6 +252,10 @@ class Scene:
                            {"type": "Ready", "status": "False", "lastTransitionTime": at},
                            *because],
             **(status or {})}}, "Pod")
+
+    def excuse(self, invariant):
+        """For users who do what makes it break."""
+        self.bed.excused.add((invariant, self.namespace))
 
     # --- as the witness saw it ---
 

@@ -16,11 +16,17 @@ import traceback
 
 import harness
 import cases_failure
+import cases_gang
+import cases_gone
+import cases_policy
+import cases_refusal
 import cases_start
 import laws
 
 AT_ONCE = 8
-CASES = {**cases_failure.CASES, **cases_start.CASES}
+# Those that wait longest come first.
+CASES = {**cases_gang.CASES, **cases_refusal.CASES, **cases_failure.CASES, **cases_policy.CASES,
+         **cases_gone.CASES, **cases_start.CASES}
 
 
 def play(bed, name):
@@ -64,8 +70,8 @@ def main():
         finally:
             bed.close()
             if "--keep" not in sys.argv:
-                for namespace in bed.namespaces.values():
-                    bed.access.call("DELETE", f"/api/v1/namespaces/{namespace}")
+                with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+                    list(pool.map(bed.sweep, names))
     for name, failure in failures.items():
         print(f"\nFAILED {name}\n{failure}")
     print(f"{len(names)} cases, {len(failures)} failures, {time.monotonic() - begin:.0f} s")
