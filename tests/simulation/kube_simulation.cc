@@ -11,7 +11,7 @@ namespace coxswain::test {
 namespace {
 
 constexpr int kMostSeconds = 900;
-constexpr int kCalmSeconds = 16;  // longer than any wait of the operator that is not a deadline's
+constexpr int kCalmSeconds = 34;  // longer than the operator keeps observations to itself
 constexpr int kRests = 20;        // of half a minute, in which nobody writes any more
 constexpr int kHold = 2;
 constexpr int kZombieSeconds = 40;  // that it goes on after waking
@@ -103,6 +103,11 @@ class Simulation {
   }
 
   void rest() {
+    // What could wait to be stored (job::patience) is stored by now.
+    for (int i = 0; i < 2; ++i) {
+      scene_.server.now += job::Seconds(31);
+      second();
+    }
     const int writes = wire_.writes;
     for (int i = 0; i < kRests; ++i) {
       scene_.server.now += job::Seconds(29);
