@@ -192,7 +192,7 @@ class Operator {
     if (failure && failure != before.status.last_failure) {
       fields.emplace_back("cause", failure->reason);
       fields.emplace_back("pod", failure->pod);
-      fields.emplace_back("message", failure->message);
+      fields.emplace_back("why", failure->message);
     }
     log_.line(Severity::kInfo, "job changed", fields);
     count(before.status, after);
