@@ -26,7 +26,8 @@ def from_creation_to_success(scene):
                        "Running": "True AllReady"}})
     expect_part("running", status_of(job), {
         "attempt": 0, "restarts": {"total": 0, "failure": 0, "preemption": 0, "node": 0,
-                                   "startup": 0, "resize": 0}, "workers": 2, "image": "coxswain/trainer-cpu", "observedGeneration": 1, "ready": "2/2",
+                                   "startup": 0, "resize": 0},
+        "workers": 2, "image": "coxswain/trainer-cpu", "observedGeneration": 1, "ready": "2/2",
         "selector": "coxswain.dev/job=a,training.kubeflow.org/replica-type=worker",
         "replicaStatuses": {"Worker": {"desired": 2, "ready": 2, "active": 2, "succeeded": 0,
                                        "failed": 0}}})

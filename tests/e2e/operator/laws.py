@@ -1,13 +1,12 @@
 """What holds for every job and pod of a whole run."""
 import collections
+import json
 
 import harness
 import history as h
 
 RESTRICTED_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 RESTRICTED_CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-# Events by what the status went through; the first of a job says that it began.
-ENDS = {"Succeeded", "Failed"}
 
 
 def broken(bed):
@@ -26,6 +25,7 @@ def broken(bed):
         except AssertionError as error:
             yield f"every pod: {pod}", str(error)
     yield from check_events(bed)
+    yield from check_log(bed)
     if not pods:
         yield "every pod", "there was none"
 
@@ -74,3 +74,13 @@ def check_events(bed):
                 yield "events", f"{last}: {events[uid, kind]} events {kind}, {wanted} such changes"
         if h.get(last.object, "status", "attemptStartTime") and not starts:
             yield "events", f"{last}: none tells of its start"
+
+
+def check_log(bed):
+    """A constant message and fields; nothing went wrong that was not told to."""
+    for line in bed.log():
+        entry = json.loads(line)
+        if "phase" in entry and entry["message"] != "job changed":
+            yield "log", f"a field took the place of the message: {line}"
+        if entry["severity"] == "error":
+            yield "log", line
