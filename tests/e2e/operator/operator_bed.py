@@ -3,6 +3,7 @@ and the hands of a user and of nodes. One namespace is one small world."""
 import http.client
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -18,6 +19,9 @@ import recorder  # noqa: E402
 JOBS = "/apis/coxswain.dev/v1alpha1/namespaces/{}/trainingjobs"
 PODS = "/api/v1/namespaces/{}/pods"
 JOB = "mnist"
+# kind -> "v1" or "group/version"; items of lists lack it.
+API_VERSIONS = {kind: re.sub("^/apis?/|/[^/]+$", "", path)
+                for path, kind in recorder.RESOURCES.items()}
 
 
 class Api:
@@ -67,15 +71,22 @@ class World:
     def __init__(self, namespace):
         self.namespace = namespace
         self.history, self.objects = h.History(), {}  # (kind, name) -> object
+        self._outcome = {}  # (kind, name) -> its part of the end state
         self.changed = threading.Condition()
 
     def tell(self, revision):
+        key = revision.kind, revision.name
+        part = (h.normalised_key(revision), h.normalised(revision)
+                ) if h.is_of_the_outcome(revision) else None
         with self.changed:
             self.history.add(revision)
             if revision.event == "DELETED":
-                self.objects.pop((revision.kind, revision.name), None)
+                self.objects.pop(key, None)
+                self._outcome.pop(key, None)
             else:
-                self.objects[revision.kind, revision.name] = revision.object
+                self.objects[key] = revision.object
+                if part:
+                    self._outcome[key] = part
             self.changed.notify_all()
 
     # --- as conditions ask ---
@@ -109,17 +120,15 @@ class World:
     def end_state(self):
         """In a form that two runs share; see history.py."""
         with self.changed:
-            objects = list(self.objects.items())
-        revisions = [h.Revision(0, "", kind, item, 0) for (kind, _), item in objects]
-        return {h.normalised_key(revision): h.normalised(revision)
-                for revision in revisions if h.is_of_the_outcome(revision)}
+            return dict(self._outcome.values())
 
 
 class Witness(recorder.Recorder):
-    """Sees every revision in the cluster, each namespace by itself."""
+    """Sees every revision in the cluster, each namespace by itself. With `server_restarts`, watches
+    that a new server can't go on with begin with a list: for restarts while nothing changes."""
 
     def __init__(self, kubeconfig):
-        self._worlds = {}
+        self._worlds, self.server_restarts = {}, False
         super().__init__(kubeconfig)
 
     def world(self, namespace):
@@ -127,10 +136,22 @@ class Witness(recorder.Recorder):
 
     def _enter(self, kind, event, item):
         item["metadata"].pop("managedFields", None)
+        item = {"kind": kind, "apiVersion": API_VERSIONS[kind], **item}
         version = int(item["metadata"]["resourceVersion"])
         world = self._worlds.get(item["metadata"].get("namespace", ""))
         if world:
             world.tell(h.Revision(version, event, kind, item, time.time()))
+
+    def _watch(self, path, kind):
+        try:
+            super()._watch(path, kind)
+        except LookupError:
+            if not self.server_restarts:
+                raise
+            try:
+                self._versions[kind] = self._first_list(path, kind)
+            except RuntimeError as error:  # not ready yet
+                raise ValueError(str(error)) from error
 
     def until(self, world, condition, seconds):
         """Whether condition(world) became true."""

@@ -33,6 +33,7 @@ LONGEST_LIFE = 60.0
 UNHURRIED = 3.0  # seconds: what a clean life may last for its writes to be counted
 REST = 2.6  # seconds without a write after which a life is over: longer than the operator's patience
 AFTERMATH = 0.2  # seconds that the end state must last
+PATIENCE = 2.0  # seconds that the operator lets observations wait for others
 COALESCED = 2  # status writes of observations that another rhythm may need
 
 
@@ -94,8 +95,8 @@ class Failed(Exception):
 class Lane:
     """A proxy, and one life at a time in a namespace of its own."""
 
-    def __init__(self, sweep, number):
-        self.sweep, self.number = sweep, number
+    def __init__(self, sweep):
+        self.sweep = sweep
         self.proxy = fault_proxy.FaultProxy(sweep.kubeconfig)
         self.crashed = None
 
@@ -189,7 +190,9 @@ class Lane:
             outcome.reached = self.crashed is not None
             outcome.failures += map(str, invariants.check(
                 world.history, log, namespace=world.namespace))
-            outcome.failures += excess(oracle.requests, request_log.requests(log, world.namespace))
+            later = time.monotonic() - begin - oracle.seconds
+            outcome.failures += excess(oracle.requests, request_log.requests(log, world.namespace),
+                                       1 + COALESCED + later / PATIENCE)
 
         try:
             self.live(workload, arrange, finish)
@@ -224,13 +227,13 @@ def certain(end, workload):
             for key, item in end.items()}
 
 
-def excess(wanted, found):
+def excess(wanted, found, more_statuses):
     """A crash repeats one write at most; what is coalesced may be told in more pieces."""
     failures, repeated = [], 0
     for call in sorted({*wanted, *found}):
         more = found.get(call, 0) - wanted.get(call, 0)
         if call.startswith("PATCH"):
-            if more > 1 + COALESCED:
+            if more > more_statuses:
                 failures.append(f"{more} more than undisturbed: {call}")
         elif call.startswith("POST") and more != 0:
             failures.append(f"{found.get(call, 0)} times instead of {wanted.get(call, 0)}: {call}")
@@ -256,10 +259,11 @@ class Sweep:
         self.api = bed.Api(self.kubeconfig)
         self.kubelet = bed.Kubelet(options.kubelet, self.kubeconfig, self.directory / "kubelet.log")
         self.witness = bed.Witness(self.kubeconfig)
-        self._run, self._made, self._lock = f"sweep-{int(time.time()):x}"[:13], 0, threading.Lock()
-        self._lanes = [Lane(self, number) for number in range(options.lanes)]
+        self._made, self._lock = 0, threading.Lock()
+        self._run = f"bed-{os.getpid()}-{time.time_ns() % 1000000}"
+        self.lanes = [Lane(self) for _ in range(options.lanes)]
         self._idle = queue.Queue()
-        for lane in self._lanes:
+        for lane in self.lanes:
             self._idle.put(lane)
 
     def new_namespace(self):
@@ -291,7 +295,7 @@ class Sweep:
             time.sleep(0.5)
 
     def close(self):
-        for lane in self._lanes:
+        for lane in self.lanes:
             lane.close()
         self.witness.close()
         self.kubelet.close()
