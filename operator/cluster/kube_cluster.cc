@@ -164,8 +164,8 @@ void KubeCluster::change(const job::TrainingJob& job, const std::function<void(M
 
 job::Observed KubeCluster::observe(const job::TrainingJob& job) {
   const Memory memory = recall(job);
-  // A status that someone else wrote may tell of pods that our watch has not seen yet; that of a job
-  // before its first gang tells of none.
+  // A status that someone else wrote may tell of pods that our watch has not seen yet; that of a
+  // job before its first gang tells of none.
   const std::uint64_t known = std::max(memory.written, pods_.seen_version(job.metadata.name_space));
   if (job.status.attempt_start_time && version_of(job) > known) list_pods(job);
   job::Observed observed;
@@ -344,10 +344,13 @@ KubeCluster::Outcome KubeCluster::compare(const job::TrainingJob& job,
     return Wait{};
   }
   if (resource.kind != "PodGroup") return Done{};
-  const kube::Json patch = {
-      {"spec", merge_patch(present->value("spec", kube::Json::object()), wanted.at("spec"))}};
-  if (patch.at("spec").empty()) return Done{};
-  const auto changed = client_.patch(resource, name_space, name, "", patch);
+  // What others or its defaults put there stays.
+  const kube::Json spec = present->value("spec", kube::Json::object());
+  bool as_wanted = true;
+  for (const auto& [key, value] : wanted.at("spec").items())
+    as_wanted = as_wanted && spec.contains(key) && spec.at(key) == value;
+  if (as_wanted) return Done{};
+  const auto changed = client_.patch(resource, name_space, name, "", {{"spec", wanted.at("spec")}});
   if (changed) return Done{};
   if (is_refusal(changed.error())) return rejection_of(resource, name, changed.error());
   return changed.error();
@@ -374,10 +377,8 @@ KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job:
   }
   // Our watch would never tell of it, nor of its end.
   if (job_key_of(*present) != kube::key_of(meta_of(job)) && !kube::meta_of(*present).terminating)
-    return job::Rejection{
-        "NameConflict",
-        fmt::format("Pod {} has lost its label {}={}: delete it", name, kJobLabel,
-                    job.metadata.name)};
+    return job::Rejection{"NameConflict", fmt::format("Pod {} has lost its label {}={}: delete it",
+                                                      name, kJobLabel, job.metadata.name)};
   enter_pod(*present);
   const auto worker = worker_of(*present);
   const bool is_it = worker && worker->id == id && !worker->deletion_time;

@@ -5,15 +5,12 @@
 #include <string_view>
 #include <tuple>
 
+#include "operator/job/gang_view.h"
 #include "trainer/contract/exit_code.h"
 
 namespace coxswain::job {
 
 namespace {
-
-bool ended(const Worker& worker) {
-  return worker.phase == WorkerPhase::kSucceeded || worker.phase == WorkerPhase::kFailed;
-}
 
 // Reasons of the pod condition DisruptionTarget.
 std::optional<Cause> cause_of_disruption(std::string_view reason) {
@@ -43,7 +40,7 @@ std::optional<Cause> cause_of_our_code(int code) {
 // First match wins.
 std::optional<Cause> cause_by_table(const TrainingJob& job, const Worker& worker) {
   if (const auto cause = cause_of_disruption(worker.disruption)) return cause;
-  if (!ended(worker)) {
+  if (!has_ended(worker)) {
     if (worker.deletion_time) return Cause::kPreemption;
     return std::nullopt;
   }
@@ -55,6 +52,7 @@ std::optional<Cause> cause_by_table(const TrainingJob& job, const Worker& worker
       const bool drained = code == static_cast<int>(ExitCode::kSaved) && worker.deletion_time;
       return drained ? Cause::kPreemption : *cause;
     }
+  if (code != 0 && !ended_by_itself(job, worker)) return Cause::kPreemption;
   if (code != 0 || serves(job.spec, worker.id.role, worker.id.index)) return Cause::kFailure;
   return std::nullopt;
 }
@@ -127,6 +125,14 @@ bool precedes(const Loss& a, const Loss& b) {
     return std::tuple(loss.cause, loss.failure.time, loss.failure.role, loss.failure.index);
   };
   return key(a) < key(b);
+}
+
+bool ended_by_itself(const TrainingJob& job, const Worker& worker) {
+  if (!has_ended(worker)) return false;
+  if (!worker.deletion_time || !worker.disruption.empty() || worker.reason == "OOMKilled")
+    return true;
+  const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
+  return worker.finished_time && *worker.finished_time < told;
 }
 
 bool serves(const Spec& spec, Role role, int index) {

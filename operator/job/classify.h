@@ -37,6 +37,9 @@ Loss classify_gone(const TrainingJob& job, const WorkerId& id, Time now);
 // ranks low), then by time, then by index.
 bool precedes(const Loss& a, const Loss& b);
 
+// Ended for a reason of its own, not because it was told to.
+bool ended_by_itself(const TrainingJob& job, const Worker& worker);
+
 // True for workers that end only when they are told to: MPI workers >= 1 and servers.
 bool serves(const Spec& spec, Role role, int index);
 

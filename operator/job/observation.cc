@@ -128,16 +128,15 @@ bool is_due(const std::string& stored_time, Time now) {
   return !stored || now >= *stored + kProgressInterval;
 }
 
-// What rank 0 said last: with its end, or when it was asked.
-template <class T>
-std::optional<T> last_word(const std::optional<T>& asked, const GangView& view,
-                           std::optional<T> contract::TerminationMessage::*field) {
+// What rank 0 said with its end: of the present gang, or of one that is leaving and has saved.
+const contract::TerminationMessage* last_message(const GangView& view) {
   const auto first = view.present.find({Role::kWorker, 0});
-  if (first != view.present.end() && first->second->termination_message) {
-    const std::optional<T>& said = *first->second->termination_message.*field;
-    if (said) return said;
-  }
-  return asked;
+  if (first != view.present.end() && first->second->termination_message)
+    return &*first->second->termination_message;
+  for (const Worker* worker : view.leftover)
+    if (worker->id.role == Role::kWorker && worker->id.index == 0 && worker->termination_message)
+      return &*worker->termination_message;
+  return nullptr;
 }
 
 }  // namespace
@@ -150,10 +149,11 @@ std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit
 }
 
 void enter_progress(Status& status, const Observed& observed, const GangView& view) {
-  using Message = contract::TerminationMessage;
-  if (auto said = last_word(observed.progress, view, &Message::progress)) status.progress = said;
-  if (auto said = last_word(observed.checkpoint, view, &Message::checkpoint))
-    status.checkpoint = said;
+  if (observed.progress) status.progress = observed.progress;
+  if (observed.checkpoint) status.checkpoint = observed.checkpoint;
+  const contract::TerminationMessage* message = last_message(view);
+  if (message && message->progress) status.progress = message->progress;
+  if (message && message->checkpoint) status.checkpoint = message->checkpoint;
 }
 
 Seconds patience(const Status& before, const Status& after) {
@@ -164,6 +164,8 @@ Seconds patience(const Status& before, const Status& after) {
     return !slow && now.status != is_true(before, now.type);
   };
   if (std::any_of(after.conditions.begin(), after.conditions.end(), turned)) return Seconds(0);
+  // Whoever told of it may be gone at the next look.
+  if (after.checkpoint != before.checkpoint) return Seconds(0);
   Status read = after;  // as far as it differs in what is worth reading
   for (auto& [role, counts] : read.replicas) {
     const auto stored = before.replicas.find(role);
@@ -200,7 +202,7 @@ Status with_observations(const TrainingJob& job, const Observed& observed, const
   const bool due = !status.progress || status.progress->epoch != fresh.progress->epoch ||
                    is_due(status.progress->time, observed.now);
   if (due) status.progress = fresh.progress;
-  if (!status.checkpoint || is_due(status.checkpoint->time, observed.now))
+  if (!status.checkpoint || last_message(view) || is_due(status.checkpoint->time, observed.now))
     status.checkpoint = fresh.checkpoint;
   status.phase = phase_of(status);
   return status;

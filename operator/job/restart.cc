@@ -14,15 +14,6 @@ constexpr Seconds kFirstDelay{10};
 constexpr Seconds kLongestDelay{360};
 constexpr Seconds kCalm{600};  // of Running, after which back-off starts anew
 
-// Ended for a reason of its own, not because it was told to.
-bool ended_by_itself(const TrainingJob& job, const Worker& worker) {
-  if (!has_ended(worker)) return false;
-  if (!worker.deletion_time || !worker.disruption.empty() || worker.reason == "OOMKilled")
-    return true;
-  const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
-  return worker.finished_time && *worker.finished_time < told;
-}
-
 Loss forced_loss(const TrainingJob& job, const Worker& worker, Time now) {
   Loss loss = classify_gone(job, worker.id, now);
   loss.cause = Cause::kNode;

@@ -61,12 +61,9 @@ void put_number(Json& object, const char* key, const std::optional<T>& value) {
 Json to_json(const Restarts& restarts) {
   // What nobody asked for, in one number: a column shows it, nothing reads it back.
   const int total = restarts.failure + restarts.preemption + restarts.node + restarts.startup;
-  return {{"total", total},
-          {"failure", restarts.failure},
-          {"preemption", restarts.preemption},
-          {"node", restarts.node},
-          {"startup", restarts.startup},
-          {"resize", restarts.resize}};
+  return {
+      {"total", total},        {"failure", restarts.failure}, {"preemption", restarts.preemption},
+      {"node", restarts.node}, {"startup", restarts.startup}, {"resize", restarts.resize}};
 }
 
 Restarts read_restarts(const Json& json) {

@@ -132,7 +132,8 @@ TEST(YamlWriter, quotes_what_yaml_would_take_for_something_else) {
                       {"f", "No"},   {"g", 1},   {"h", "a#b,c"}, {"i", "\"q\n"}, {"j", true}};
   const YAML::Node node = YAML::Load(to_yaml(value));
   EXPECT_EQ(texts(node), texts(value));
-  EXPECT_EQ(to_yaml(Json{{"a", "true"}, {"e", "plain"}, {"g", 1}}), "a: \"true\"\ne: plain\ng: 1\n");
+  EXPECT_EQ(to_yaml(Json{{"a", "true"}, {"e", "plain"}, {"g", 1}}),
+            "a: \"true\"\ne: plain\ng: 1\n");
   for (const char* text : {"true", "No", "1", ""})
     EXPECT_EQ(YAML::Load(to_yaml(Json{{"k", text}}))["k"].Tag(), "!") << text;  // quoted
 }

@@ -69,8 +69,10 @@ TEST(Classify, follows_the_table) {
           {"killed", [](auto& o) { o.failed(0, 137).said("Signal"); }, Cause::kFailure},
           {"foreign 65", [](auto& o) { o.failed(0, 65); }, Cause::kFailure},
           {"foreign 71", [](auto& o) { o.failed(0, 71); }, Cause::kFailure},
-          {"failed, then deleted by someone", [](auto& o) { o.failed(0, 1).terminating(90); },
+          {"failed, then deleted by someone", [](auto& o) { o.failed(0, 1).terminating(120); },
            Cause::kFailure},
+          {"deleted by someone, and ended of it", [](auto& o) { o.failed(0, 143).terminating(90); },
+           Cause::kPreemption},
           {"a serving worker that is done", [](auto& o) { o.succeeded(1); }, Cause::kFailure},
       });
 }
