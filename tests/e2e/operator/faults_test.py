@@ -47,7 +47,8 @@ class Trial:
     def operator(self, kubeconfig=None):
         log = self.sweep.directory / f"{self.world.namespace}-{len(self.operators)}.log"
         self.operators.append(bed.Operator(
-            self.sweep.coxswain, kubeconfig or self.lane.proxy.kubeconfig, self.world.namespace, log))
+            self.sweep.coxswain, kubeconfig or self.lane.proxy.kubeconfig, self.world.namespace,
+            log))
         self.operators[-1].start()
         return self.operators[-1]
 
@@ -170,8 +171,8 @@ def token_replaced(trial):
 # --- two operators ---
 
 def zombie_leader(trial, other_lane):
-    """A second operator on the same jobs, told everything late: never two pods of one rank alive, and
-    no attempt falls. That is what the laws check; who did what does not matter."""
+    """A second operator on the same jobs, told everything late: never two pods of one rank alive,
+    and no attempt falls. That is what the laws check; who did what does not matter."""
     other_lane.proxy.reset()
     for path in (fault_cases.JOB_WATCH, fault_cases.POD_WATCH):
         other_lane.proxy.add(rules.Match(path=path, times=None), rules.Hold(0.3))

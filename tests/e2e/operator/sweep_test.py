@@ -31,7 +31,7 @@ import request_log
 LONGEST_RECOVERY = 10.0  # seconds from the crash to the end
 LONGEST_LIFE = 60.0
 UNHURRIED = 3.0  # seconds: what a clean life may last for its writes to be counted
-REST = 2.6  # seconds without a write after which a life is over: longer than the operator's patience
+REST = 2.6  # seconds without a write after which a life is over: more than PATIENCE
 AFTERMATH = 0.2  # seconds that the end state must last
 PATIENCE = 2.0  # seconds that the operator lets observations wait for others
 COALESCED = 2  # status writes of observations that another rhythm may need

@@ -1,6 +1,6 @@
-"""The lives of jobs that the crash sweep disturbs: a script of what users and nodes do, each as soon
-as the cluster shows a state. Every state waited for lasts until the script goes on, so that a crash
-at any moment leads to the same end."""
+"""The lives of jobs that the crash sweep disturbs: scripts of what users and nodes do, each step as
+soon as the cluster shows a state. Every state waited for lasts until the script goes on, so that a
+crash at any moment leads to the same end."""
 import dataclasses
 import typing
 
@@ -151,7 +151,8 @@ def failures():
                         "preemption")
     yield restarts_once("preempted_all", exits_all(2, 137, disruption="PreemptionByScheduler"),
                         "preemption")
-    yield restarts_once("node_shut_down", exits(0, 137, disruption="DeletionByTaintManager"), "node")
+    yield restarts_once("node_shut_down", exits(0, 137, disruption="DeletionByTaintManager"),
+                        "node")
     deleted = restarts_once("pod_deleted_by_user", lambda hands: hands.delete_pod(worker(1)),
                             "preemption")
     # Terminating, or gone: it can tell what it saw.
