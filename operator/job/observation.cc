@@ -17,6 +17,7 @@ namespace coxswain::job {
 namespace {
 
 constexpr Seconds kProgressInterval{30};
+constexpr const char* kStarting = "Starting";  // as a new attempt begins
 constexpr const char* kNotCreated = "NotCreated";
 constexpr const char* kNotReady = "NotReady";
 
@@ -65,7 +66,8 @@ std::string describe(const Waiting& waiting) {
 // Pods that are not Ready, and don't say why.
 bool says_nothing(const Condition& condition) {
   return condition.type == condition::kReady && !condition.status &&
-         (condition.reason == kNotCreated || condition.reason == kNotReady);
+         (condition.reason == kStarting || condition.reason == kNotCreated ||
+          condition.reason == kNotReady);
 }
 
 void count(const Observed& observed, Status& status) {

@@ -17,7 +17,6 @@ constexpr job::Stamp kNow{kStart, 1};
 
 TEST(Patience, depends_on_what_there_is_to_tell) {
   Status before = job::TrainingJob(make_job().queued()).status;
-  set_condition(before, job::condition::kReady, {false, "NotCreated", "worker-0"}, kNow);
   struct Row {
     const char* what;
     std::function<void(Status&)> change;
