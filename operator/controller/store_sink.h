@@ -41,10 +41,14 @@ class StoreSink : public ObjectSink {
   }
 
   void changed(const kube::Json& object) override {
-    auto value = project_(object);
-    if (!value) return deleted(object);
     const kube::ObjectMeta meta = kube::meta_of(object);
     const auto before = store_.find(kube::key_of(meta));
+    // The answer to a write of ours has told it already.
+    const bool known = before && before->meta.uid == meta.uid &&
+                       before->meta.resource_version >= meta.resource_version;
+    if (known) return store_.progress(name_space_, meta.resource_version);
+    auto value = project_(object);
+    if (!value) return deleted(object);
     if (!store_.put(meta, *value)) return;
     if (before) on_change_(before->meta, before->value);
     on_change_(meta, *value);
