@@ -17,6 +17,9 @@ def path_of(group_version, namespace, plural):
     return f"{root}{group_version}{place}/{plural}"
 
 
+IDLE_SECONDS = 30
+
+
 class Api:
     """One user's access. Each thread that calls has its own kept-alive connection. Thread-safe."""
 
@@ -29,6 +32,9 @@ class Api:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._access.connect(60)
+        elif time.monotonic() - self._local.used > IDLE_SECONDS:
+            connection.close()  # the server may have; the next request opens it again
+        self._local.used = time.monotonic()
         return connection
 
     def send(self, method, path, body=b"", content_type="application/json"):
