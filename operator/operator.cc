@@ -44,10 +44,6 @@ constexpr milliseconds kAnswersWithin{2500};
 constexpr milliseconds kLeaseReleasedWithin{1000};
 constexpr std::chrono::minutes kTellAgain{1};
 
-std::string key_of(const job::TrainingJob& job) {
-  return job.metadata.name_space + "/" + job.metadata.name;
-}
-
 kube::ListQuery query_of(const std::string& name_space, const std::string& selector = "") {
   kube::ListQuery query;
   query.name_space = name_space;
@@ -171,7 +167,7 @@ class Operator {
                                const job::Status& after) { recorded(before, after); },
             .ask =
                 [this](const job::TrainingJob& job, const std::string& address) {
-                  return poller_.ask(job.metadata.uid, key_of(job), address);
+                  return poller_.ask(job.metadata.uid, cluster::key_of(job), address);
                 },
             .event_dropped = [this] { metrics_.count_dropped_event(); }};
   }
@@ -184,7 +180,7 @@ class Operator {
 
   void recorded(const job::TrainingJob& before, const job::Status& after) {
     if (after.phase == before.status.phase && after.attempt == before.status.attempt) return;
-    Fields fields = {{"job", key_of(before)},
+    Fields fields = {{"job", cluster::key_of(before)},
                      {"phase", job::to_text(after.phase)},
                      {"attempt", std::to_string(after.attempt)},
                      {"workers", std::to_string(after.workers)}};

@@ -7,6 +7,7 @@
 
 #include "operator/cluster/kube_event.h"
 #include "operator/cluster/pod.h"
+#include "operator/cluster/pod_json.h"
 #include "operator/job/job_reader.h"
 #include "trainer/contract/error.h"
 
@@ -74,13 +75,13 @@ std::optional<job::Rejection> conflict_with(const kube::Json& present,
                                   resource.kind, meta.name)};
 }
 
-ObjectMeta meta_of(const job::TrainingJob& job) {
-  ObjectMeta meta;
-  meta.name_space = job.metadata.name_space;
-  meta.name = job.metadata.name;
-  meta.uid = job.metadata.uid;
-  meta.resource_version = version_of(job);
-  return meta;
+std::uint64_t version_of(const job::TrainingJob& job) {
+  return kube::version_number(job.metadata.resource_version);
+}
+
+bool makes_something(const job::Action& action) {
+  return std::holds_alternative<job::CreateWorker>(action) ||
+         std::holds_alternative<job::EnsureObject>(action);
 }
 
 // Rank 0 of a job of ours, in training.
@@ -105,21 +106,15 @@ kube::Json merge_patch(const kube::Json& before, const kube::Json& after) {
 
 }  // namespace
 
-std::uint64_t version_of(const job::TrainingJob& job) {
-  return kube::meta_of({{"metadata", {{"resourceVersion", job.metadata.resource_version}}}})
-      .resource_version;
+std::string key_of(const job::TrainingJob& job) {
+  return job.metadata.name_space + "/" + job.metadata.name;
 }
 
 std::optional<SeenPod> read_pod(const kube::Json& pod) {
   auto worker = worker_of(pod);
   if (!worker) return std::nullopt;
-  const auto status = pod.find("status");
-  std::string address;
-  if (status != pod.end() && status->is_object()) {
-    const auto ip = status->find("podIP");
-    if (ip != status->end() && ip->is_string()) address = ip->get<std::string>();
-  }
-  return SeenPod{std::move(*worker), job_key_of(pod), std::move(address)};
+  const Json* status = find(pod, "status");
+  return SeenPod{std::move(*worker), job_key_of(pod), status ? text_at(*status, "podIP") : ""};
 }
 
 KubeCluster::KubeCluster(kube::Client& client, JobStore& jobs, PodStore& pods, KubeOptions options)
@@ -156,7 +151,7 @@ KubeCluster::Memory KubeCluster::recall(const job::TrainingJob& job) {
 
 void KubeCluster::change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit) {
   const std::lock_guard lock(mutex_);
-  Memory& memory = memory_[kube::key_of(meta_of(job))];
+  Memory& memory = memory_[key_of(job)];
   if (memory.uid != job.metadata.uid) memory = Memory{};
   memory.uid = job.metadata.uid;
   edit(memory);
@@ -238,13 +233,12 @@ bool KubeCluster::creates_rest(const job::TrainingJob& job) {
   const auto left = std::chrono::ceil<milliseconds>(memory.retry_at - options_.clock());
   if (answered || left <= milliseconds(0)) return false;
   // A pass that comes for another reason must not put off the next try.
-  options_.wake(kube::key_of(meta_of(job)), left);
+  options_.wake(key_of(job), left);
   return true;
 }
 
 void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action> actions) {
-  const bool creates = std::holds_alternative<job::CreateWorker>(actions.front()) ||
-                       std::holds_alternative<job::EnsureObject>(actions.front());
+  const bool creates = makes_something(actions.front());
   if (creates && creates_rest(job)) return;
   // Every pod of a gang names the same one, whose name is a hash of all its content.
   const std::string config_map = creates ? config_map_name(job) : "";
@@ -253,20 +247,13 @@ void KubeCluster::apply(const job::TrainingJob& job, std::span<const job::Action
   for (std::size_t i = 0; i < actions.size(); ++i)
     calls.emplace_back([&, i] { outcomes[i] = carry_out(job, actions[i], config_map); });
   parallel_.run(calls);
-  conclude(job, outcomes, creates);
-  const bool waits = std::ranges::any_of(
-      outcomes, [](const Outcome& outcome) { return std::holds_alternative<Wait>(outcome); });
-  // Workers are made when their objects are there: afterwards nobody looks for these again.
-  if (waits && std::holds_alternative<job::EnsureObject>(actions.front()))
-    change(job, [&](Memory& memory) {
-      memory.retry_at = std::max(memory.retry_at, options_.clock() + kLookAgain);
-    });
+  conclude(job, actions, outcomes);
 }
 
 // Tells what the calls of one apply() came to. Throws Error if one must be made again.
-void KubeCluster::conclude(const job::TrainingJob& job, const std::vector<Outcome>& outcomes,
-                           bool creates) {
-  const std::string key = kube::key_of(meta_of(job));
+void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Action> actions,
+                           const std::vector<Outcome>& outcomes) {
+  const std::string key = key_of(job);
   const auto failed = std::ranges::find_if(
       outcomes, [](const Outcome& outcome) { return std::holds_alternative<ApiError>(outcome); });
   const auto refused = std::ranges::find_if(outcomes, [](const Outcome& outcome) {
@@ -285,7 +272,12 @@ void KubeCluster::conclude(const job::TrainingJob& job, const std::vector<Outcom
   }
   if (failed != outcomes.end()) give_up(job, "an action", std::get<ApiError>(*failed));
   if (waits) options_.wake(key, kLookAgain);
-  const bool accepted = creates && refused == outcomes.end() && !waits;
+  // Workers are made when their objects are there: afterwards nobody looks for these again.
+  if (waits && std::holds_alternative<job::EnsureObject>(actions.front()))
+    change(job, [&](Memory& memory) {
+      memory.retry_at = std::max(memory.retry_at, options_.clock() + kLookAgain);
+    });
+  const bool accepted = makes_something(actions.front()) && refused == outcomes.end() && !waits;
   if (accepted && recall(job).rejection) {
     change(job, [](Memory& memory) { memory.rejection.reset(); });
     options_.wake(key, milliseconds(0));
@@ -305,12 +297,12 @@ KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job, const j
 KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::ObjectKind kind) {
   switch (kind) {
     case job::ObjectKind::kService:
-      return compare(job, kube::kServices, service(job));
+      return ensure(job, kube::kServices, service(job));
     case job::ObjectKind::kConfigMap:
-      return compare(job, kube::kConfigMaps, config_map(job));
+      return ensure(job, kube::kConfigMaps, config_map(job));
     case job::ObjectKind::kPodGroup: {
       const bool volcano = job.spec.run_policy.scheduling.gang == job::GangScheduler::kVolcano;
-      return compare(job, volcano ? kVolcanoPodGroups : kCoschedulingPodGroups, pod_group(job));
+      return ensure(job, volcano ? kVolcanoPodGroups : kCoschedulingPodGroups, pod_group(job));
     }
     case job::ObjectKind::kSecret:
       break;
@@ -324,63 +316,57 @@ KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::Objec
   return answer.error();
 }
 
-// Makes `wanted`, or finds it made.
-KubeCluster::Outcome KubeCluster::compare(const job::TrainingJob& job,
-                                          const kube::Resource& resource,
-                                          const kube::Json& wanted) {
+// Makes `wanted`, or finds in its place what the job has there: the object as it is. What is
+// another job's of our name is on its way out.
+std::variant<kube::Json, KubeCluster::Outcome> KubeCluster::make_or_find(
+    const job::TrainingJob& job, const kube::Resource& resource, const kube::Json& wanted) {
   const std::string& name_space = job.metadata.name_space;
   const std::string name = kube::meta_of(wanted).name;
-  const auto made = client_.create(resource, name_space, wanted);
-  if (made) return Done{};
-  if (is_refusal(made.error())) return rejection_of(resource, name, made.error());
-  if (made.error().code != 409) return made.error();
-  const auto present = client_.get(resource, name_space, name);
-  if (!present && present.error().code == 404) return Wait{};
-  if (!present) return present.error();
-  const ObjectMeta meta = kube::meta_of(*present);
+  auto made = client_.create(resource, name_space, wanted);
+  if (made) return std::move(*made);
+  if (is_refusal(made.error())) return Outcome{rejection_of(resource, name, made.error())};
+  if (made.error().code != 409) return Outcome{made.error()};
+  auto present = client_.get(resource, name_space, name);
+  if (!present && present.error().code == 404) return Outcome{Wait{}};
+  if (!present) return Outcome{present.error()};
+  if (kube::meta_of(*present).controller_uid == job.metadata.uid) return std::move(*present);
+  if (const auto conflict = conflict_with(*present, resource)) return Outcome{*conflict};
+  return Outcome{Wait{}};
+}
+
+KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job,
+                                         const kube::Resource& resource, const kube::Json& wanted) {
+  const auto found = make_or_find(job, resource, wanted);
+  if (const auto* outcome = std::get_if<Outcome>(&found)) return *outcome;
+  const auto& present = std::get<kube::Json>(found);
+  const ObjectMeta meta = kube::meta_of(present);
   if (meta.terminating) return Wait{};
-  if (meta.controller_uid != job.metadata.uid) {
-    if (const auto conflict = conflict_with(*present, resource)) return *conflict;
-    return Wait{};
-  }
   if (resource.kind != "PodGroup") return Done{};
   // What others or its defaults put there stays.
-  const kube::Json spec = present->value("spec", kube::Json::object());
+  const kube::Json spec = present.value("spec", kube::Json::object());
   bool as_wanted = true;
   for (const auto& [key, value] : wanted.at("spec").items())
     as_wanted = as_wanted && spec.contains(key) && spec.at(key) == value;
   if (as_wanted) return Done{};
-  const auto changed = client_.patch(resource, name_space, name, "", {{"spec", wanted.at("spec")}});
+  const auto changed =
+      client_.patch(resource, meta.name_space, meta.name, "", {{"spec", wanted.at("spec")}});
   if (changed) return Done{};
-  if (is_refusal(changed.error())) return rejection_of(resource, name, changed.error());
+  if (is_refusal(changed.error())) return rejection_of(resource, meta.name, changed.error());
   return changed.error();
 }
 
 KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id,
                                          const std::string& config_map) {
-  const std::string& name_space = job.metadata.name_space;
-  const kube::Json wanted = pod(job, id, config_map);
-  const std::string name = kube::meta_of(wanted).name;
-  const auto made = client_.create(kube::kPods, name_space, wanted);
-  if (made) {
-    enter_pod(*made);
-    return Done{};
-  }
-  if (is_refusal(made.error())) return rejection_of(kube::kPods, name, made.error());
-  if (made.error().code != 409) return made.error();
-  const auto present = client_.get(kube::kPods, name_space, name);
-  if (!present && present.error().code == 404) return Wait{};
-  if (!present) return present.error();
-  if (kube::meta_of(*present).controller_uid != job.metadata.uid) {
-    if (const auto conflict = conflict_with(*present, kube::kPods)) return *conflict;
-    return Wait{};
-  }
+  const auto found = make_or_find(job, kube::kPods, pod(job, id, config_map));
+  if (const auto* outcome = std::get_if<Outcome>(&found)) return *outcome;
+  const auto& present = std::get<kube::Json>(found);
+  const ObjectMeta meta = kube::meta_of(present);
   // Our watch would never tell of it, nor of its end.
-  if (job_key_of(*present) != kube::key_of(meta_of(job)) && !kube::meta_of(*present).terminating)
+  if (job_key_of(present) != key_of(job) && !meta.terminating)
     return job::Rejection{"NameConflict", fmt::format("Pod {} has lost its label {}={}: delete it",
-                                                      name, kJobLabel, job.metadata.name)};
-  enter_pod(*present);
-  const auto worker = worker_of(*present);
+                                                      meta.name, kJobLabel, job.metadata.name)};
+  enter_pod(present);
+  const auto worker = worker_of(present);
   const bool is_it = worker && worker->id == id && !worker->deletion_time;
   return is_it ? Outcome{Done{}} : Outcome{Wait{}};
 }
@@ -405,7 +391,7 @@ KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
   // This very pod is gone, whatever the watch has said so far.
   for (const auto& entry : pods_.owned_by(job.metadata.uid))
     if (entry.meta.uid == action.uid) pods_.remove_answer(entry.meta);
-  options_.wake(kube::key_of(meta_of(job)), milliseconds(0));
+  options_.wake(key_of(job), milliseconds(0));
   return Done{};
 }
 

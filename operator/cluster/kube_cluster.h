@@ -48,7 +48,7 @@ struct KubeOptions {
   std::function<std::chrono::system_clock::time_point()> clock = std::chrono::system_clock::now;
 };
 
-std::uint64_t version_of(const job::TrainingJob& job);  // of its metadata; 0: none
+std::string key_of(const job::TrainingJob& job);  // "NS/NAME"
 
 // Resource. Jobs as pods behind an API server. Knows what is there from two stores, which informers
 // fill and its own writes advance. Thread-safe for different jobs.
@@ -88,14 +88,18 @@ class KubeCluster : public Cluster {
   void change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit);
   void list_pods(const job::TrainingJob& job);
   bool creates_rest(const job::TrainingJob& job);
-  void conclude(const job::TrainingJob& job, const std::vector<Outcome>& outcomes, bool creates);
+  void conclude(const job::TrainingJob& job, std::span<const job::Action> actions,
+                const std::vector<Outcome>& outcomes);
   void emit(const job::TrainingJob& job, const job::Event& event);
 
   Outcome carry_out(const job::TrainingJob& job, const job::Action& action,
                     const std::string& config_map);
   Outcome ensure(const job::TrainingJob& job, job::ObjectKind kind);
-  Outcome compare(const job::TrainingJob& job, const kube::Resource& resource,
-                  const kube::Json& wanted);
+  Outcome ensure(const job::TrainingJob& job, const kube::Resource& resource,
+                 const kube::Json& wanted);
+  std::variant<kube::Json, Outcome> make_or_find(const job::TrainingJob& job,
+                                                 const kube::Resource& resource,
+                                                 const kube::Json& wanted);
   Outcome create(const job::TrainingJob& job, const job::WorkerId& id,
                  const std::string& config_map);
   Outcome remove(const job::TrainingJob& job, const job::DeleteWorker& action);

@@ -1,7 +1,6 @@
 #include "operator/controller/informer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <random>
 
@@ -20,14 +19,6 @@ milliseconds delay_after(int failures) {
   const milliseconds delay = std::min(kMost, kFirst * (1 << std::clamp(failures - 1, 0, 10)));
   std::minstd_rand random(std::random_device{}());
   return delay + milliseconds(std::uniform_int_distribution<long>(0, delay.count() / 10)(random));
-}
-
-std::optional<std::uint64_t> number_of(const std::string& version) {
-  std::uint64_t number = 0;
-  const char* end = version.data() + version.size();
-  const auto [rest, error] = std::from_chars(version.data(), end, number);
-  if (error != std::errc() || rest != end || number == 0) return std::nullopt;
-  return number;
 }
 
 kube::ApiError untrusted(const std::string& what) {
@@ -71,12 +62,12 @@ Informer::State Informer::list() {
     tell(answer.error());
     return rest_before(State::kListing);
   }
-  const auto version = number_of(*answer);
-  if (!version) {
+  const std::uint64_t version = kube::version_number(*answer);
+  if (version == 0) {
     tell(untrusted("the list's resourceVersion is no number"));
     return rest_before(State::kListing);
   }
-  version_ = *version;
+  version_ = version;
   listed_ = options_.now();
   sink_.end_list(version_);
   set_synced();

@@ -48,11 +48,6 @@ std::string read_output(int fd, steady_clock::time_point deadline, const ExecPlu
   }
 }
 
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 }  // namespace
 
 ExecCredential run_exec_plugin(const ExecPlugin& plugin) {

@@ -6,15 +6,6 @@
 
 namespace coxswain::kube {
 
-namespace {
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-}  // namespace
-
 std::optional<ListPage> parse_list_page(std::string_view text,
                                         const std::function<void(Json item)>& on_item) {
   if (nested_too_deep(text)) return std::nullopt;

@@ -18,17 +18,6 @@ const Json* member(const Json& object, const char* key) {
   return found == object.end() ? nullptr : &*found;
 }
 
-std::string text_of(const Json& object, const char* key) {
-  const Json* value = member(object, key);
-  return value && value->is_string() ? value->get<std::string>() : std::string();
-}
-
-std::uint64_t number_of(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
-}
-
 std::string controller_of(const Json& metadata) {
   const Json* owners = member(metadata, "ownerReferences");
   if (!owners || !owners->is_array()) return "";
@@ -75,6 +64,17 @@ std::string path_of(const Resource& resource, const std::string& name_space,
   return path;
 }
 
+std::uint64_t version_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : 0;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const Json* value = member(object, key);
+  return value && value->is_string() ? value->get<std::string>() : std::string();
+}
+
 ObjectMeta meta_of(const Json& object) {
   const Json* metadata = member(object, "metadata");
   if (!metadata) return {};
@@ -82,7 +82,7 @@ ObjectMeta meta_of(const Json& object) {
   return {.name_space = text_of(*metadata, "namespace"),
           .name = text_of(*metadata, "name"),
           .uid = text_of(*metadata, "uid"),
-          .resource_version = number_of(text_of(*metadata, "resourceVersion")),
+          .resource_version = version_number(text_of(*metadata, "resourceVersion")),
           .controller_uid = controller_of(*metadata),
           .terminating = deletion && !deletion->is_null()};
 }

@@ -65,11 +65,6 @@ std::string printable(std::string text) {
   return text;
 }
 
-std::string text_of(const Json& status, const char* key) {
-  const auto found = status.find(key);
-  return found != status.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 std::optional<std::chrono::seconds> delay_of(const Json& status) {
   const auto details = status.find("details");
   if (details == status.end() || !details->is_object()) return std::nullopt;
