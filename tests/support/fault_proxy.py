@@ -439,7 +439,7 @@ class FaultProxy:
             kind = re.match(rb'\{"type":"(\w+)"', line)
             kind = kind[1].decode() if kind else ""
             due = [rule for rule in candidates
-                   if re.fullmatch(rule.match.event, kind) and rule.take()]
+                   if rule.match.fits_event(kind, line) and rule.take()]
         return due[0].fault if due else None
 
     async def _pass_event(self, entry, line, writer):

@@ -22,7 +22,7 @@ class Match:
     query. `mutating` takes changing requests alone, except those that the proxy ignores (leases and
     events, as configured), so that nth=k is the k-th crash point. `when` is asked with the Entry.
     With a fault of watches, the match picks watches, and nth counts their events of type `event`
-    (a regular expression: ADDED|MODIFIED|DELETED|BOOKMARK).
+    (a regular expression: ADDED|MODIFIED|DELETED|BOOKMARK) that have `text` in them.
     """
     method: str = ".*"
     path: str = ""
@@ -31,12 +31,16 @@ class Match:
     times: typing.Optional[int] = 1
     when: typing.Optional[typing.Callable] = None
     event: str = "ADDED|MODIFIED|DELETED"
+    text: bytes = b""
 
     def fits(self, entry):
         return ((not self.mutating or entry.number is not None)
                 and re.fullmatch(self.method, entry.method) is not None
                 and re.search(self.path, entry.path) is not None
                 and (self.when is None or self.when(entry)))
+
+    def fits_event(self, kind, line):
+        return re.fullmatch(self.event, kind) is not None and self.text in line
 
     def is_due(self, count):
         return count >= self.nth and (self.times is None or count < self.nth + self.times)

@@ -98,7 +98,8 @@ def lists_and_watches():
     yield Case("deletions lost", [
         (Match(path=POD_WATCH, event="DELETED", times=2), rules.Drop())], seconds=14)
     yield Case("bindings lost", [
-        (Match(path=POD_WATCH, event="MODIFIED", times=2), rules.Drop())])
+        (Match(path=POD_WATCH, event="MODIFIED", times=2, text=b'"phase":"Pending"'),
+         rules.Drop())])
     yield Case("lists from the past", [(Match(path=POD_WATCH, nth=nth), rules.Expire())
                                        for nth in (4, 8, 10)]
                + [(Match("GET", POD_LIST, nth=2, times=None), rules.Stale())], seconds=12)
