@@ -8,6 +8,7 @@
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/worker_env.h"
 #include "trainer/launch/rank.h"
+#include "trainer/launch/remote.h"
 #include "trainer/launch/worker.h"
 #include "trainer/report/text_sink.h"
 
@@ -27,6 +28,8 @@ int run_worker(const CommandLine& line) {
   return coxswain::launch::run_worker(
       coxswain::contract::from_env(coxswain::contract::lookup_environment), options);
 }
+
+int run_remote(const CommandLine&) { return coxswain::launch::run_remote(); }
 
 int run_rank(const CommandLine& line) { return coxswain::launch::run_rank({line.command}); }
 
@@ -90,6 +93,7 @@ int parse_and_run(int argc, char** argv) {
   add("models", "list the models", coxswain::run_models);
   add("worker", "first process of a worker: start and supervise its ranks", run_worker);
   add("rank", "supervise one rank: rank -- CMD...", run_rank);
+  add("remote", "what sshd starts in a pod: mpirun's daemon, for the pod's own gang", run_remote);
   add("server", "parameter server", run_not_yet);
   try {
     app.parse(argc, argv);

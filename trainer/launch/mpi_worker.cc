@@ -1,6 +1,5 @@
 #include "trainer/launch/mpi_worker.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,7 +21,6 @@ namespace coxswain::launch {
 
 namespace {
 
-using contract::FileDescriptor;
 using contract::WorkerEnv;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
@@ -30,18 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kLookEvery{20};        // for ranks that announce themselves
 constexpr milliseconds kRankPatience{5'000};  // a rank ends itself 2 s after its launcher's end
 constexpr milliseconds kMpirunPatience{500};  // after the end of all ranks
-
-struct Pipe {
-  FileDescriptor out;
-  FileDescriptor in;
-};
-
-Pipe make_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(ExitCode::kInternal, "[launch] no more pipes");
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
+// After a failure here, for ranks elsewhere: as long as it gives them itself, and a little.
+constexpr milliseconds kPodMpirunPatience{13'000};
 
 void write_to_stderr(std::string_view text) {
   while (!text.empty()) {
@@ -60,14 +48,29 @@ std::vector<std::filesystem::path> worker_directories(WorkerEnv env) {
   return directories;
 }
 
+// Value. What runs below mpirun, as far as it can be seen from here.
+struct World {
+  contract::AnnouncedRanks own;  // of this worker
+  contract::AnnouncedRanks all;  // whose ends can be seen
+  bool whole = false;            // `all` is every rank there is
+  milliseconds mpirun_patience;  // after the end of all that can be seen
+};
+
 // mpirun, its error output and the ranks below it, until nothing of them runs any more.
 class MpiRun {
  public:
-  MpiRun(const WorkerEnv& env, const WorkerOptions& options)
-      : own_({contract::worker_directory(env)}, env.slots),
-        all_(worker_directories(env), env.world_size),
-        errors_(make_pipe()),
-        mpirun_(start(env, options, errors_.in.get())) {
+  MpiRun(const MpirunCall& call, World world, contract::SignalQueue& signals)
+      : signals_(signals),
+        own_(std::move(world.own)),
+        all_(std::move(world.all)),
+        whole_world_(world.whole),
+        patience_(world.mpirun_patience),
+        errors_(contract::make_pipe()),
+        mpirun_({.command = call.command,
+                 .environment = call.environment,
+                 .death_signal = SIGKILL,
+                 .stdout_fd = -1,
+                 .stderr_fd = errors_.in.get()}) {
     errors_.in.close();
   }
 
@@ -84,9 +87,9 @@ class MpiRun {
       while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
       if (asked_) own_.signal_once(SIGUSR1);
       if (abandoned_) all_.signal_once(SIGTERM);
-      if (running.empty() && (all_.complete() || failed)) {
+      if (running.empty() && ((whole_world_ && all_.complete()) || failed)) {
         // It now leaves by itself, or sits out its own grace period for nobody.
-        if (!mpirun_deadline) mpirun_deadline = Clock::now() + kMpirunPatience;
+        if (!mpirun_deadline) mpirun_deadline = Clock::now() + patience_;
         if (Clock::now() >= *mpirun_deadline) kill_mpirun();
       }
       wait_for_news(running, mpirun_deadline);
@@ -107,6 +110,9 @@ class MpiRun {
       return mpirun_failed(result, mpirun_end.code, "Signal",
                            fmt::format("mpirun was killed by signal {}", mpirun_end.signal));
     }
+    if (result.exit_code == 0 && !own_.ranks().empty())
+      return mpirun_failed(result, static_cast<int>(ExitCode::kPeerLost), "PeerLost",
+                           "a rank of another worker failed");
     if (!own_.ranks().empty()) return result;
     return mpirun_failed(result, static_cast<int>(ExitCode::kInternal), "LaunchFailed",
                          fmt::format("mpirun could not start the ranks (code {}): {}",
@@ -114,21 +120,6 @@ class MpiRun {
   }
 
  private:
-  contract::ChildProcess start(const WorkerEnv& env, const WorkerOptions& options,
-                               int stderr_fd) const {
-    const MpirunCall call = local_mpirun({.env = env,
-                                          .trainer = options.trainer,
-                                          .command = options.command,
-                                          .shared_memory = shared_memory_.path(),
-                                          .as_root = geteuid() == 0},
-                                         contract::lookup_environment);
-    return contract::ChildProcess({.command = call.command,
-                                   .environment = call.environment,
-                                   .death_signal = SIGKILL,
-                                   .stdout_fd = -1,
-                                   .stderr_fd = stderr_fd});
-  }
-
   void wait_for_news(std::vector<int> descriptors, std::optional<Clock::time_point> deadline) {
     descriptors.insert(descriptors.end(),
                        {signals_.descriptor(), mpirun_.descriptor(), errors_.out.get()});
@@ -167,11 +158,12 @@ class MpiRun {
     return seen;
   }
 
-  contract::SignalQueue signals_{SIGTERM, SIGINT};
-  SharedMemoryDirectory shared_memory_;
+  contract::SignalQueue& signals_;
   contract::AnnouncedRanks own_;
   contract::AnnouncedRanks all_;
-  Pipe errors_;
+  bool whole_world_;
+  milliseconds patience_;
+  contract::Pipe errors_;
   contract::ChildProcess mpirun_;
   ErrorFilter filter_;
   bool asked_ = false;          // to save and stop
@@ -182,7 +174,39 @@ class MpiRun {
 }  // namespace
 
 contract::TerminationMessage run_mpi_worker(const WorkerEnv& env, const WorkerOptions& options) {
-  MpiRun run(env, options);
+  contract::SignalQueue signals{SIGTERM, SIGINT};
+  const SharedMemoryDirectory shared_memory;
+  const MpirunCall call = local_mpirun({.env = env,
+                                        .trainer = options.trainer,
+                                        .command = options.command,
+                                        .shared_memory = shared_memory.path(),
+                                        .as_root = geteuid() == 0},
+                                       contract::lookup_environment);
+  MpiRun run(call,
+             {.own = {{contract::worker_directory(env)}, env.slots},
+              .all = {worker_directories(env), env.world_size},
+              .whole = true,
+              .mpirun_patience = kMpirunPatience},
+             signals);
+  run.wait();
+  return run.end();
+}
+
+contract::TerminationMessage launch_from_pod(const WorkerEnv& env, const WorkerOptions& options,
+                                             const std::filesystem::path& ssh_config,
+                                             contract::SignalQueue& signals) {
+  const MpirunCall call = pod_mpirun({.env = env,
+                                      .trainer = options.trainer,
+                                      .command = options.command,
+                                      .ssh_config = ssh_config},
+                                     contract::lookup_environment);
+  const std::vector<std::filesystem::path> own{contract::worker_directory(env)};
+  MpiRun run(call,
+             {.own = {own, env.slots},
+              .all = {own, env.slots},
+              .whole = false,
+              .mpirun_patience = kPodMpirunPatience},
+             signals);
   run.wait();
   return run.end();
 }

@@ -27,7 +27,9 @@ void allow_root(std::map<std::string, std::string>& environment) {
   }
 }
 
-std::map<std::string, std::string> local_environment() {
+using Environment = std::map<std::string, std::string>;
+
+Environment common_environment() {
   return {
       // When a rank fails, mpirun waits so long before SIGTERM and again before KILL: time to save.
       {"OMPI_MCA_odls_base_sigkill_timeout", "10"},
@@ -36,42 +38,63 @@ std::map<std::string, std::string> local_environment() {
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
       // Naming the transports skips the search for fabrics: MPI_Init takes 40 ms instead of 250.
       {"OMPI_MCA_pml", "ob1"},
-      {"OMPI_MCA_btl", "self,vader"},
-      // mpirun's own connections stay on this machine.
-      {"OMPI_MCA_oob_tcp_if_include", "lo"},
-      {"PRTE_MCA_prte_if_include", "lo"},
       {"OMPI_MCA_mca_base_component_show_load_errors", "0"},
   };
+}
+
+Environment local_environment() {
+  Environment environment = common_environment();
+  environment["OMPI_MCA_btl"] = "self,vader";
+  // mpirun's own connections stay on this machine.
+  environment["OMPI_MCA_oob_tcp_if_include"] = "lo";
+  environment["PRTE_MCA_prte_if_include"] = "lo";
+  return environment;
+}
+
+Environment pod_environment(const std::filesystem::path& ssh_config) {
+  Environment environment = common_environment();
+  environment["OMPI_MCA_btl"] = "self,vader,tcp";
+  const std::string agent = fmt::format("ssh -F {}", ssh_config.string());
+  environment["OMPI_MCA_plm_rsh_agent"] = agent;
+  environment["PRTE_MCA_plm_ssh_agent"] = agent;
+  // Every daemon is started from here: what keeps one from starting is told here.
+  environment["OMPI_MCA_plm_rsh_no_tree_spawn"] = "1";
+  environment["PRTE_MCA_plm_ssh_no_tree_spawn"] = "1";
+  return environment;
+}
+
+// The call of `options`, with what the user has set of these variables left as it is.
+template <typename Options>
+MpirunCall call_of(const Options& options, std::vector<std::string> command,
+                   Environment environment, const contract::EnvironmentLookup& lookup) {
+  command.insert(command.end(), {"-np", std::to_string(options.env.world_size), "--bind-to", "none",
+                                 options.trainer, "rank", "--"});
+  command.insert(command.end(), options.command.begin(), options.command.end());
+  std::erase_if(environment, [&](const auto& entry) { return lookup(entry.first); });
+  environment.merge(contract::to_env(options.env));
+  return {std::move(command), std::move(environment)};
 }
 
 }  // namespace
 
 MpirunCall local_mpirun(const LocalMpi& options, const contract::EnvironmentLookup& lookup) {
-  const contract::WorkerEnv& env = options.env;
-  MpirunCall call;
-  call.command = {find_mpirun(lookup),
-                  "--host",
-                  fmt::format("localhost:{}", env.world_size),
-                  "-np",
-                  std::to_string(env.world_size),
-                  "--bind-to",
-                  "none",
-                  "--oversubscribe",
-                  options.trainer,
-                  "rank",
-                  "--"};
-  call.command.insert(call.command.end(), options.command.begin(), options.command.end());
-
-  call.environment = local_environment();
-  add_session_directory(call.environment, env.run_dir);
+  Environment environment = local_environment();
+  add_session_directory(environment, options.env.run_dir);
   if (!options.shared_memory.empty()) {
-    call.environment["OMPI_MCA_btl_vader_backing_directory"] = options.shared_memory;
-    call.environment["OMPI_MCA_btl_sm_backing_directory"] = options.shared_memory;
+    environment["OMPI_MCA_btl_vader_backing_directory"] = options.shared_memory;
+    environment["OMPI_MCA_btl_sm_backing_directory"] = options.shared_memory;
   }
-  if (options.as_root) allow_root(call.environment);
-  std::erase_if(call.environment, [&](const auto& entry) { return lookup(entry.first); });
-  call.environment.merge(contract::to_env(env));
-  return call;
+  if (options.as_root) allow_root(environment);
+  const std::string hosts = fmt::format("localhost:{}", options.env.world_size);
+  return call_of(options, {find_mpirun(lookup), "--host", hosts, "--oversubscribe"},
+                 std::move(environment), lookup);
+}
+
+MpirunCall pod_mpirun(const PodMpi& options, const contract::EnvironmentLookup& lookup) {
+  find_mpirun(lookup);
+  // By its name: called by its path, it asks its daemons to be started by theirs.
+  return call_of(options, {"mpirun", "--hostfile", options.env.hostfile},
+                 pod_environment(options.ssh_config), lookup);
 }
 
 std::filesystem::path find_mpirun(const contract::EnvironmentLookup& lookup) {

@@ -28,6 +28,16 @@ struct LocalMpi {
 // of its variables stands.
 MpirunCall local_mpirun(const LocalMpi& options, const contract::EnvironmentLookup& lookup);
 
+struct PodMpi {
+  const contract::WorkerEnv& env;
+  std::filesystem::path trainer;  // each slot runs `trainer rank -- command`
+  std::vector<std::string> command;
+  std::filesystem::path ssh_config;
+};
+
+// All ranks of a world on the hosts of env.hostfile, over SSH. As above.
+MpirunCall pod_mpirun(const PodMpi& options, const contract::EnvironmentLookup& lookup);
+
 // Where mpirun is, by PATH. Throws Error(65) naming the package to install.
 std::filesystem::path find_mpirun(const contract::EnvironmentLookup& lookup);
 

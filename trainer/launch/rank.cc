@@ -62,6 +62,16 @@ Place find_place(const WorkerEnv& env) {
   return place;
 }
 
+// The hostfile and the pods were made from the same job: mpirun must have filled the hosts in
+// order.
+void check_place(const WorkerEnv& env, const Place& place) {
+  if (place.rank / env.slots == env.index) return;
+  throw Error(ExitCode::kInternal,
+              fmt::format("[rank] rank {} was started on worker {} of {} slots: it belongs to "
+                          "worker {}",
+                          place.rank, env.index, env.slots, place.rank / env.slots));
+}
+
 // mpirun holds the other end of our output. A death signal asked for after mpirun's end never
 // comes; a hung-up output tells.
 bool launcher_is_gone() {
@@ -183,6 +193,7 @@ int run_rank(const RankOptions& options) {
   if (place.under_mpi && launcher_is_gone()) return 128 + SIGTERM;
   contract::announce_this_process(contract::worker_directory(env), place.rank);
   try {
+    check_place(env, place);
     const RankReport report = supervise(options, env, signals);
     leave_report(report, env, place.rank);
     return report.code == static_cast<int>(ExitCode::kSaved) ? 0 : report.code;

@@ -10,6 +10,7 @@
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/launch/mpi_worker.h"
+#include "trainer/launch/pod_worker.h"
 #include "trainer/launch/rank_report.h"
 
 namespace coxswain::launch {
@@ -69,14 +70,18 @@ WorkerOptions with_trainer(WorkerOptions options) {
   return options;
 }
 
+contract::TerminationMessage run(const WorkerEnv& env, const WorkerOptions& options) {
+  if (options.launcher == Launcher::kEnv) return run_own_ranks(env, options);
+  return env.run_dir.empty() ? run_pod_worker(env, options) : run_mpi_worker(env, options);
+}
+
 }  // namespace
 
 int run_worker(const WorkerEnv& env, const WorkerOptions& given) {
   const WorkerOptions options = with_trainer(given);
   contract::TerminationMessage end;
   try {
-    end = options.launcher == Launcher::kMpi ? run_mpi_worker(env, options)
-                                             : run_own_ranks(env, options);
+    end = run(env, options);
   } catch (const Error& error) {
     end.exit_code = static_cast<int>(error.code());
     end.phase = "Start";

@@ -81,6 +81,15 @@ TEST(RankReport, is_refused_when_damaged) {
   }
 }
 
+TEST(RunFiles, an_environment_is_read_as_written) {
+  const test::TemporaryDirectory directory;
+  const std::map<std::string, std::string> variables{
+      {"A", ""}, {"B", "two\nlines"}, {"C", "x=y;$(z)"}};
+  contract::save_environment(directory.path(), variables);
+  EXPECT_EQ(contract::load_environment(directory.path()), variables);
+  EXPECT_THROW(contract::load_environment(directory.path() / "none"), Error);
+}
+
 TEST(RunFiles, announced_ranks_are_read_back_and_nonsense_is_not) {
   const test::TemporaryDirectory directory;
   contract::announce_this_process(directory.path() / "new", 4);

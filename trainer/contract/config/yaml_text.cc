@@ -179,27 +179,31 @@ std::optional<int> tab_in_indentation(std::string_view text, int line) {
 
 }  // namespace
 
-YAML::Node load_yaml(std::string_view text, const std::string& file_name) {
+std::vector<YAML::Node> load_yaml_documents(std::string_view text, const std::string& file_name) {
   check_bytes(text, file_name);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    Inspector inspector;
-    parser.HandleNextDocument(inspector);
-    if (inspector.odd_key()) throw Refused{*inspector.odd_key(), "a key must be text"};
-    if (parser) {
-      Inspector second;
-      if (parser.HandleNextDocument(second)) {
-        throw Error(ExitCode::kBadInput,
-                    fmt::format("[config] {}: holds more than one document", file_name));
-      }
+    while (parser) {
+      Inspector inspector;
+      if (!parser.HandleNextDocument(inspector)) break;
+      if (inspector.odd_key()) throw Refused{*inspector.odd_key(), "a key must be text"};
     }
-    return YAML::Load(std::string(text));
+    return YAML::LoadAll(std::string(text));
   } catch (const Refused& refused) {
     refuse(file_name, refused.place, refused.what);
   } catch (const YAML::Exception& error) {
     refuse_syntax(text, file_name, error);
   }
+}
+
+YAML::Node load_yaml(std::string_view text, const std::string& file_name) {
+  const std::vector<YAML::Node> documents = load_yaml_documents(text, file_name);
+  if (documents.size() > 1) {
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[config] {}: holds more than one document", file_name));
+  }
+  return documents.empty() ? YAML::Node() : documents.front();
 }
 
 std::string read_yaml_file(const std::filesystem::path& file) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/contract/error.h"
 
@@ -13,10 +14,13 @@ namespace coxswain::contract {
 inline constexpr std::size_t kMaxYamlBytes = std::size_t{1} << 20;
 inline constexpr int kMaxYamlDepth = 64;
 
-// One YAML document from outside, checked before it is used: UTF-8 without NUL, at most
-// kMaxYamlBytes and kMaxYamlDepth levels, no duplicate keys, no tab as indentation, no alias within
-// its own anchor, at most 100,000 nodes once aliases are expanded. Throws Error (65)
-// "file:line:column: what".
+// YAML from outside, checked before it is used: UTF-8 without NUL, at most kMaxYamlBytes and
+// kMaxYamlDepth levels, no duplicate keys, no tab as indentation, no alias within its own anchor,
+// at most 100,000 nodes a document once aliases are expanded. Throws Error (65) "file:line:column:
+// what".
+std::vector<YAML::Node> load_yaml_documents(std::string_view text, const std::string& file_name);
+
+// The same of a text that must hold one document; null for an empty one.
 YAML::Node load_yaml(std::string_view text, const std::string& file_name);
 
 // The file's bytes; throws Error (65) when it is missing, unreadable, no regular file or above

@@ -90,6 +90,13 @@ void FileDescriptor::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
 ChildProcess::ChildProcess(const ProcessOptions& options) {
   const auto environment = merged_environment(options.environment);
   const auto argument_pointers = pointers(options.command);
@@ -186,6 +193,16 @@ std::optional<int> SignalQueue::next() {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+void collect_orphans(const std::vector<pid_t>& own) {
+  siginfo_t info{};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    // One of ours has ended, and hides those after it until it is collected.
+    if (std::ranges::find(own, info.si_pid) != own.end()) return;
+    waitpid(info.si_pid, nullptr, 0);
+    info = {};
+  }
 }
 
 void wait_readable(const std::vector<int>& descriptors, std::chrono::milliseconds timeout) {

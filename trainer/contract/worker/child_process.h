@@ -28,6 +28,14 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+// Resource: a pipe whose ends no child inherits unless it is given one; reading never waits.
+struct Pipe {
+  FileDescriptor out;
+  FileDescriptor in;
+};
+
+Pipe make_pipe();  // throws Error(70)
+
 // Value. How a process ended. `code` is what a shell says: the exit code, or 128 + signal.
 struct ProcessEnd {
   int code = 0;
@@ -96,6 +104,10 @@ class SignalQueue {
   sigset_t before_;
   void (*pipe_handler_before_)(int);
 };
+
+// For a pod's first process: collects those that it inherited from parents that are gone, and that
+// have ended. Children of its own are left to their ChildProcess: `own` holds their numbers.
+void collect_orphans(const std::vector<pid_t>& own);
 
 // Waits until one of the descriptors (-1: skipped) is readable, at most until `timeout`.
 void wait_readable(const std::vector<int>& descriptors, std::chrono::milliseconds timeout);

@@ -17,6 +17,8 @@ namespace coxswain::contract {
 namespace {
 
 constexpr std::size_t kMaxPidFileBytes = 64 * 1024;
+constexpr std::size_t kMaxEnvironmentBytes = 4 * 1024 * 1024;  // twice what exec() takes
+constexpr const char* kEnvironmentFile = "env";
 
 [[noreturn]] void fail(const std::filesystem::path& file) {
   throw Error(ExitCode::kVolume,
@@ -73,6 +75,31 @@ std::vector<AnnouncedRank> read_announced(const std::filesystem::path& worker_di
 void announce_this_process(const std::filesystem::path& worker_directory, int rank) {
   // One write() of a short line at the end of the file: ranks of one worker don't mix theirs.
   write_to(pid_file(worker_directory), O_APPEND, fmt::format("{} {}\n", getpid(), rank));
+}
+
+// As in /proc/PID/environ: a value may have any character but NUL.
+void save_environment(const std::filesystem::path& worker_directory,
+                      const std::map<std::string, std::string>& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) text += name + "=" + value + '\0';
+  write_whole_file(worker_directory / kEnvironmentFile, text);
+}
+
+std::map<std::string, std::string> load_environment(const std::filesystem::path& worker_directory) {
+  const auto file = worker_directory / kEnvironmentFile;
+  const auto text = read_small_file(file, kMaxEnvironmentBytes);
+  if (!text)
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format("[run] can't read {}: this pod's worker has not started", file.string()));
+  std::map<std::string, std::string> variables;
+  std::istringstream in(*text);
+  for (std::string entry; std::getline(in, entry, '\0');) {
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos)
+      variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
 }
 
 std::optional<std::string> read_small_file(const std::filesystem::path& file,

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,12 @@ std::vector<AnnouncedRank> read_announced(const std::filesystem::path& worker_di
 
 // Adds this process to pid_file(), as the supervisor of `rank`; makes the directory.
 void announce_this_process(const std::filesystem::path& worker_directory, int rank);
+
+// The variables of a pod's first process, for ranks that come over SSH, which brings none. Throw
+// Error(74, 65).
+void save_environment(const std::filesystem::path& worker_directory,
+                      const std::map<std::string, std::string>& variables);
+std::map<std::string, std::string> load_environment(const std::filesystem::path& worker_directory);
 
 // Nothing when it can't be read or holds more than `max_bytes`.
 std::optional<std::string> read_small_file(const std::filesystem::path& file,

@@ -1,0 +1,170 @@
+#include "trainer/launch/hosts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+
+#include "trainer/contract/error.h"
+#include "trainer/launch/ssh_files.h"
+
+namespace coxswain::launch {
+
+namespace {
+
+using contract::ChildProcess;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostAtOnce = 32;
+constexpr milliseconds kTryFor{5'000};  // a name that nobody resolves takes its time
+constexpr milliseconds kFirstPause{100};
+constexpr milliseconds kLongestPause{1'000};
+constexpr std::size_t kMostWords = 200;
+constexpr int kMostTold = 4;
+
+// One host, asked until it answers.
+class Host {
+ public:
+  Host(std::string name, const std::filesystem::path& ssh_config)
+      : name_(std::move(name)), ssh_config_(ssh_config) {}
+
+  const std::string& name() const { return name_; }
+  const std::string& words() const { return words_; }
+  bool answers() const { return answers_; }
+  bool asking() const { return question_.has_value(); }
+  bool is_due(Clock::time_point now) const { return !answers_ && !asking() && now >= again_; }
+
+  void ask(Clock::time_point now) {
+    contract::Pipe output = contract::make_pipe();
+    question_.emplace(
+        contract::ProcessOptions{.command = {"ssh", "-F", ssh_config_, name_, kAreYouThere},
+                                 .environment = {},
+                                 .stdout_fd = output.in.get(),
+                                 .stderr_fd = output.in.get()});
+    output_ = std::move(output.out);
+    heard_.clear();
+    give_up_ = now + kTryFor;
+  }
+
+  int descriptor() const { return question_->descriptor(); }
+
+  void look(Clock::time_point now) {
+    listen();
+    const auto end = question_->end();
+    if (!end && now >= give_up_) question_->signal_group(SIGKILL);
+    if (!end) return;
+    listen();
+    question_.reset();
+    answers_ = end->code == 0;
+    if (answers_) return;
+    words_ = heard_.empty() ? "no answer" : last_line(heard_);
+    again_ = now + pause_;
+    pause_ = std::min(pause_ * 2, kLongestPause);
+  }
+
+ private:
+  void listen() {
+    std::array<char, 1024> buffer;
+    for (ssize_t size = 1; size > 0;) {
+      size = read(output_.get(), buffer.data(), buffer.size());
+      if (size > 0) heard_.append(buffer.data(), static_cast<std::size_t>(size));
+      if (heard_.size() > buffer.size()) heard_.erase(0, heard_.size() - buffer.size());
+    }
+  }
+
+  static std::string last_line(const std::string& text) {
+    const std::size_t end = text.find_last_not_of("\r\n ");
+    if (end == std::string::npos) return "no answer";
+    const std::size_t before = text.find_last_of("\r\n", end);
+    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+    return text.substr(begin, std::min(end + 1 - begin, kMostWords));
+  }
+
+  std::string name_;
+  std::filesystem::path ssh_config_;
+  std::optional<ChildProcess> question_;
+  contract::FileDescriptor output_;
+  std::string heard_;
+  std::string words_ = "not asked yet";
+  Clock::time_point again_{};
+  Clock::time_point give_up_{};
+  milliseconds pause_ = kFirstPause;
+  bool answers_ = false;
+};
+
+std::string missing(const std::vector<Host>& hosts) {
+  std::string text;
+  int count = 0;
+  for (const Host& host : hosts) {
+    if (host.answers()) continue;
+    if (++count > kMostTold) continue;
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host.name(), host.words());
+  }
+  if (count > kMostTold) text += fmt::format(" and {} more", count - kMostTold);
+  return text;
+}
+
+void ask_those_due(std::vector<Host>& hosts, Clock::time_point now) {
+  auto busy = static_cast<std::size_t>(std::ranges::count_if(hosts, &Host::asking));
+  for (Host& host : hosts) {
+    if (busy >= kMostAtOnce) return;
+    if (!host.is_due(now)) continue;
+    host.ask(now);
+    ++busy;
+  }
+}
+
+void wait_for_answers(const std::vector<Host>& hosts, const contract::SignalQueue& signals) {
+  std::vector<int> descriptors{signals.descriptor()};
+  for (const Host& host : hosts)
+    if (host.asking()) descriptors.push_back(host.descriptor());
+  contract::wait_readable(descriptors, kFirstPause);
+}
+
+}  // namespace
+
+std::vector<std::string> read_hostfile(const std::filesystem::path& file, int count) {
+  std::ifstream in(file);
+  std::vector<std::string> hosts;
+  for (std::string line; std::getline(in, line) && hosts.size() <= 2UL * count;) {
+    const std::string name = line.substr(0, line.find_first_of(" \t#"));
+    if (!name.empty()) hosts.push_back(name);
+  }
+  if (hosts.size() != static_cast<std::size_t>(count))
+    throw Error(ExitCode::kBadInput, fmt::format("[launch] {} names {} hosts, not {}",
+                                                 file.string(), hosts.size(), count));
+  return hosts;
+}
+
+bool wait_for_hosts(const std::vector<std::string>& names, const std::filesystem::path& ssh_config,
+                    const HostPatience& patience, contract::SignalQueue& signals) {
+  std::vector<Host> hosts;
+  hosts.reserve(names.size());
+  for (const std::string& name : names) hosts.emplace_back(name, ssh_config);
+  const auto begin = Clock::now();
+  auto tell = begin + patience.tell_every;
+  for (;;) {
+    const auto now = Clock::now();
+    for (Host& host : hosts)
+      if (host.asking()) host.look(now);
+    if (std::ranges::all_of(hosts, &Host::answers)) return true;
+    while (const auto signal = signals.next())
+      if (*signal == SIGTERM) return false;
+    if (now >= begin + patience.deadline)
+      throw Error(ExitCode::kPeersMissing,
+                  fmt::format("[launch] did not answer over SSH in {} s: {}",
+                              patience.deadline.count() / 1000, missing(hosts)));
+    if (now >= tell) {
+      fmt::print(stderr, "[launch] waiting for {}\n", missing(hosts));
+      tell = now + patience.tell_every;
+    }
+    ask_those_due(hosts, now);
+    wait_for_answers(hosts, signals);
+  }
+}
+
+}  // namespace coxswain::launch

@@ -1,0 +1,122 @@
+#include "trainer/launch/pod_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "trainer/contract/worker/announced_ranks.h"
+#include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/run_files.h"
+#include "trainer/launch/hosts.h"
+#include "trainer/launch/mpi_worker.h"
+#include "trainer/launch/rank_report.h"
+#include "trainer/launch/ssh_files.h"
+
+namespace coxswain::launch {
+
+namespace {
+
+using contract::TerminationMessage;
+using contract::WorkerEnv;
+using std::chrono::milliseconds;
+
+constexpr const char* kSshd = "/usr/sbin/sshd";  // it must be called by its whole path
+constexpr milliseconds kLookEvery{50};           // for ranks that announce themselves
+constexpr milliseconds kTurn{1'000};
+
+// Leaves what sshd, ssh and whoever comes need.
+SshSettings write_files(const WorkerEnv& env, const WorkerOptions& options) {
+  SshSettings settings;
+  settings.trainer = options.trainer;
+  settings.attempt = env.attempt;
+  contract::save_environment(settings.directory, contract::whole_environment());
+  contract::write_whole_file(sshd_config_file(settings.directory), sshd_config(settings));
+  contract::write_whole_file(ssh_config_file(settings.directory), ssh_config(settings));
+  return settings;
+}
+
+contract::ChildProcess start_sshd(const SshSettings& settings) {
+  return contract::ChildProcess(
+      {.command = {kSshd, "-D", "-e", "-f", sshd_config_file(settings.directory)},
+       .environment = {}});
+}
+
+TerminationMessage stopped_before_start() {
+  TerminationMessage end;
+  end.exit_code = static_cast<int>(ExitCode::kSaved);
+  end.phase = "Start";
+  end.reason = "Stopped";
+  end.message = "told to stop before the ranks were started";
+  return end;
+}
+
+// A worker whose ranks are started by mpirun on worker 0.
+class ServingWorker {
+ public:
+  ServingWorker(const WorkerEnv& env, contract::ChildProcess& sshd, contract::SignalQueue& signals)
+      : sshd_(sshd), signals_(signals), own_({contract::worker_directory(env)}, env.slots) {}
+
+  TerminationMessage wait() {
+    for (;;) {
+      own_.look();
+      const std::vector<int> running = own_.descriptors();
+      const std::vector<RankReport> reports = reports_of(own_);
+      while (const auto signal = signals_.next()) asked_ = asked_ || *signal == SIGTERM;
+      if (asked_) own_.signal_once(SIGUSR1);
+      // The others can't go on without it. Not told, they would wait for it until they notice.
+      const bool one_failed = std::ranges::any_of(reports, failed);
+      if (one_failed && !asked_) own_.signal_once(SIGTERM);
+      if (running.empty() && (one_failed || asked_ || all_saved(reports))) return end(reports);
+      if (const auto ended = sshd_.end()) throw sshd_failed(*ended);
+      wait_for_news(running);
+      contract::collect_orphans({sshd_.pid()});
+    }
+  }
+
+ private:
+  bool all_saved(const std::vector<RankReport>& reports) const {
+    constexpr int kSaved = static_cast<int>(ExitCode::kSaved);
+    return own_.complete() && std::ranges::all_of(reports, [](const RankReport& report) {
+             return report.code == kSaved;
+           });
+  }
+
+  static TerminationMessage end(const std::vector<RankReport>& reports) {
+    return reports.empty() ? stopped_before_start() : combine(reports);
+  }
+
+  static Error sshd_failed(const contract::ProcessEnd& end) {
+    return Error(
+        ExitCode::kInternal,
+        fmt::format("[launch] sshd ended with code {}: its reason stands above", end.code));
+  }
+
+  void wait_for_news(std::vector<int> descriptors) {
+    descriptors.insert(descriptors.end(), {signals_.descriptor(), sshd_.descriptor()});
+    contract::wait_readable(descriptors, own_.complete() ? kTurn : kLookEvery);
+  }
+
+  contract::ChildProcess& sshd_;
+  contract::SignalQueue& signals_;
+  contract::AnnouncedRanks own_;
+  bool asked_ = false;  // to save and stop
+};
+
+}  // namespace
+
+TerminationMessage run_pod_worker(const WorkerEnv& env, const WorkerOptions& options) {
+  contract::SignalQueue signals{SIGTERM, SIGINT};
+  const SshSettings settings = write_files(env, options);
+  contract::ChildProcess sshd = start_sshd(settings);
+  if (env.index > 0) return ServingWorker(env, sshd, signals).wait();
+
+  const auto config = ssh_config_file(settings.directory);
+  // Before the job's own deadline, so that the reason is told.
+  const HostPatience patience{.deadline = std::chrono::seconds(env.startup_seconds) * 3 / 4};
+  const auto hosts = read_hostfile(env.hostfile, env.world_size / env.slots);
+  if (!wait_for_hosts(hosts, config, patience, signals)) return stopped_before_start();
+  return launch_from_pod(env, options, config, signals);
+}
+
+}  // namespace coxswain::launch
