@@ -86,9 +86,11 @@ class Run {
   int killed_by() const { return killed_by_; }
 
  private:
+  // Nobody is there to resume a suspended job, whether it came so or was asked to stop.
   bool is_over() const {
-    const job::Status& status = cluster_.job().status;
-    return job::is_terminal(status) || (asked_ && status.workers == 0);
+    const job::TrainingJob& job = cluster_.job();
+    const bool suspended = job.spec.run_policy.suspend && job.status.workers == 0;
+    return job::is_terminal(job.status) || suspended;
   }
 
   void wait_for_news(std::optional<job::Seconds> again) const {

@@ -54,7 +54,10 @@ void check_json(std::string_view text, const std::string& source_name) {
 
 void read_metadata(const Json& value, Metadata& metadata, std::vector<Problem>& problems) {
   JsonFields fields(value, "metadata", problems);
-  fields.require("name");
+  std::string prefix;
+  fields.read("generateName", prefix);
+  if (prefix.empty()) fields.require("name");
+  if (!prefix.empty()) metadata.name = prefix + "00000";  // as many letters as the API server adds
   fields.read("name", metadata.name);
   fields.read("namespace", metadata.name_space);
   fields.read("uid", metadata.uid);
@@ -75,10 +78,32 @@ void require_word(JsonFields& fields, const char* key, const std::string& expect
     fields.refuse(key, fmt::format("must be {}, got {}", expected, describe(*value)));
 }
 
+bool is_job(const YAML::Node& document) {
+  if (!document.IsMap()) return false;
+  const YAML::Node kind = document["kind"];
+  return kind.IsDefined() && kind.IsScalar() && kind.Scalar() == kKind;
+}
+
+// The file that kubectl takes may hold other objects too, as the job's volume.
+YAML::Node job_among(const std::vector<YAML::Node>& documents, const std::string& source_name) {
+  if (documents.empty()) return YAML::Node();
+  if (documents.size() == 1) return documents.front();
+  const auto job = std::find_if(documents.begin(), documents.end(), is_job);
+  if (job == documents.end())
+    throw Error(ExitCode::kBadInput, fmt::format("{}: none of its {} documents is a TrainingJob",
+                                                 source_name, documents.size()));
+  const auto second = std::find_if(std::next(job), documents.end(), is_job);
+  if (second != documents.end())
+    throw Error(ExitCode::kBadInput,
+                fmt::format("{}:{}: a second TrainingJob; write each into a file of its own",
+                            source_name, second->Mark().line + 1));
+  return *job;
+}
+
 }  // namespace
 
 TrainingJob read_job(std::string_view text, const std::string& source_name) {
-  const YAML::Node node = contract::load_yaml(text, source_name);
+  const YAML::Node node = job_among(contract::load_yaml_documents(text, source_name), source_name);
   if (source_name.ends_with(".json")) check_json(text, source_name);
   if (!node.IsDefined() || node.IsNull())
     throw Error(ExitCode::kBadInput, source_name + ": no document; write a TrainingJob");

@@ -7,7 +7,8 @@
 
 namespace coxswain::job {
 
-// Reads a TrainingJob from YAML or JSON text (at most 1 MiB, 64 levels deep, UTF-8, one document).
+// Reads a TrainingJob from YAML or JSON text (at most 1 MiB, 64 levels deep, UTF-8). Documents of
+// other kinds beside it, as the claim of its volume, are for kubectl and passed over.
 //
 // Text that is no document throws Error(kBadInput) with the place ("job.yaml:7:3: ..."). What can
 // be read but is wrong (unknown fields with the nearest known one, wrong types, unknown words) is

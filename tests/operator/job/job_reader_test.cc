@@ -117,6 +117,26 @@ TEST(JobReader, survives_a_spoiled_status) {
   }
 }
 
+TEST(JobReader, passes_over_documents_of_other_kinds) {
+  const std::string claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}\n";
+  for (const std::string& text :
+       {claim + "---\n" + kSmallestJob, "---\n" + claim + "---\n" + kSmallestJob + "---\n",
+        std::string(kSmallestJob) + "---\n" + claim}) {
+    const TrainingJob job = read_job(text, "job.yaml");
+    EXPECT_EQ(job.metadata.name, "mnist") << text;
+    EXPECT_EQ(validate(job, {}), std::vector<Problem>{}) << text;
+  }
+  EXPECT_EQ(line_of(read_job(claim + "---\nkind: TrainingJob\n", "job.yaml"), "kind"), 5);
+}
+
+TEST(JobReader, takes_a_name_that_is_to_be_made) {
+  const auto named = [](const std::string& metadata) {
+    return read_job("metadata: {" + metadata + "}\n", "job.yaml").metadata.name;
+  };
+  EXPECT_EQ(named("generateName: ci-mnist-"), "ci-mnist-00000");
+  EXPECT_EQ(named("generateName: ci-mnist-, name: given"), "given");
+}
+
 TEST(JobReader, takes_json) {
   const std::string json = to_json(read_job(std::string_view(kEveryField), "job.yaml")).dump(2);
   const TrainingJob job = read_job(std::string_view(json), "job.json");

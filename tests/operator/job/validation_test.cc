@@ -54,6 +54,8 @@ std::string with_container(const std::string& fields) {
   return with_pod("          containers:\n          - {name: trainer, " + fields + "}\n");
 }
 
+constexpr const char* kClaim = "apiVersion: v1\nkind: PersistentVolumeClaim\n---\n";
+
 std::vector<Case> documents() {
   std::string nested = "a: ";
   for (int i = 0; i < 100; ++i) nested += "[";
@@ -65,7 +67,8 @@ std::vector<Case> documents() {
       {"a_list", "- 1\n- 2\n"},
       {"tab", std::string(kHead) + "metadata:\n\tname: x\n"},
       {"duplicate_key", spec("  image: a\n  image: b\n")},
-      {"two_documents", spec("") + "---\n" + spec("")},
+      {"two_jobs", kClaim + spec("") + "---\n" + spec("")},
+      {"no_job_among_documents", std::string(kClaim) + "kind: TrainingJobs\n"},
       {"unknown_field", std::string(kHead) + kMeta + "spec:\n" + kWorkers + "  trainning: {}\n"},
       {"unknown_root", spec("") + "speck: 1\n"},
       {"unknown_kind", "apiVersion: coxswain.dev/v1alpha1\nkind: TrainingJobs\n" +
