@@ -1,29 +1,26 @@
 #!/bin/bash
-# images.sh    make the images of the test cluster's nodes, without a registry; as root
+# images.sh [NAME...]    make the images that the test cluster's nodes load, without a registry; root
 #
-#   pause.tar  localhost/pause:1   a static binary, packed by hand
-#   base.tar   localhost/base:1    debootstrap of $SUITE (minbase + $PACKAGES)
-#   mpi.tar    localhost/mpi:1     base and an ordinary user, made by buildah
+#   pause        localhost/pause:1     keeps a pod's namespaces; a static binary, packed by hand
+#   base         localhost/base:1      Debian, as debian:bookworm-slim is; what ours are built on
+#   operator     localhost/coxswain/operator:VERSION     by docker/build.sh, with the programs of
+#   trainer-cpu  localhost/coxswain/trainer-cpu:VERSION  build/release/bin as they are there now
 #
-# They go to $COXSWAIN_CACHE/images; what is there is not made again. Needs the Debian packages
-# gcc libc6-dev libopenmpi-dev debootstrap buildah jq, and root for debootstrap and buildah.
+# Without a NAME: all. They go to $COXSWAIN_CACHE/images as NAME.tar; pause and base are made once,
+# of ours only the layers that changed. See `install-dependencies.sh cluster` for what it needs.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-SUITE=${SUITE:-bookworm}
-PACKAGES=${PACKAGES:-openssh-server,openmpi-bin,iproute2,netcat-openbsd,dnsutils}
-mkdir -p "$IMAGES"
-WORK=$(mktemp -d "$IMAGES/work.XXXXXX"); trap 'rm -rf "$WORK"' EXIT
+SUITE=bookworm
+BUILDAH=(buildah --root "$IMAGES/buildah" --runroot "$IMAGES/buildah-run")
 case ${1:-} in -*) usage; exit;; esac
-for tool in gcc jq debootstrap buildah; do need $tool $tool; done
 
-# pack ROOT REFERENCE ENTRYPOINT_JSON OUT: an image of one layer that `ctr images import` reads.
+# pack ROOT REFERENCE CONFIG_JSON OUT: an image of one layer that `ctr images import` reads.
 pack() {
   local id layer pack=$WORK/pack
-  mkdir -p "$pack"; rm -rf "${pack:?}"/*
-  tar --numeric-owner --owner=0 --group=0 --sort=name --mtime=@0 -C "$1" -cf "$pack/layer.tar" .
+  rm -rf "$pack"; mkdir "$pack"
+  tar --numeric-owner --sort=name --mtime=@0 -C "$1" -cf "$pack/layer.tar" .
   layer=sha256:$(sha256sum <"$pack/layer.tar" | cut -d' ' -f1)
-  jq -cn --arg diff "$layer" --argjson entry "$3" \
-    '{architecture:"amd64",os:"linux",
-      config:{Entrypoint:$entry,Env:["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]},
+  jq -cn --arg diff "$layer" --argjson config "$3" \
+    '{architecture:"amd64",os:"linux",config:$config,
       rootfs:{type:"layers",diff_ids:[$diff]},history:[{}]}' >"$pack/config.json"
   id=$(sha256sum <"$pack/config.json" | cut -d' ' -f1); mv "$pack/config.json" "$pack/$id.json"
   jq -cn --arg c "$id.json" --arg t "$2" '[{Config:$c,RepoTags:[$t],Layers:["layer.tar"]}]' \
@@ -31,40 +28,66 @@ pack() {
   tar -C "$pack" -cf "$4.part" manifest.json "$id.json" layer.tar && mv "$4.part" "$4"
 }
 
-if [ ! -f "$IMAGES/pause.tar" ]; then
-  mkdir "$WORK/pause"; gcc -static -Os -s -o "$WORK/pause/pause" "$HERE/images/pause.c"
-  pack "$WORK/pause" localhost/pause:1 '["/pause"]' "$IMAGES/pause.tar"; log "pause.tar built"
-fi
+make_pause() {
+  [ ! -f "$IMAGES/pause.tar" ] || return 0
+  mkdir "$WORK/pause"
+  gcc -static -Os -s -o "$WORK/pause/pause" "$HERE/images/pause.c"
+  pack "$WORK/pause" localhost/pause:1 '{"Entrypoint":["/pause"]}' "$IMAGES/pause.tar"
+}
 
-B=(buildah --root "$IMAGES/buildah" --runroot "$WORK/runroot")
-if [ ! -f "$IMAGES/base.tar" ]; then
-  t0=$(now)
-  # Nothing is installed through apt later: docs, locales and package lists can go.
-  debootstrap --variant=minbase --include="$PACKAGES" "$SUITE" "$WORK/root" \
-    >"$IMAGES/debootstrap.log" 2>&1 || { tail -20 "$IMAGES/debootstrap.log" >&2; die debootstrap; }
-  rm -rf "$WORK"/root/var/cache/apt/* "$WORK"/root/var/lib/apt/lists/* "$WORK"/root/var/log/* \
-         "$WORK"/root/usr/share/{doc,man,locale,info}/* "$WORK"/root/etc/ssh/ssh_host_*
-  log "debootstrap took $(since "$t0")s"; t0=$(now)
-  # The layer keeps owners and set-uid bits: tar as root, no --owner here.
-  tar --numeric-owner -C "$WORK/root" -cf "$WORK/base-layer.tar" .
-  rm -rf "$WORK/root"
-  c=$("${B[@]}" from scratch); "${B[@]}" add -q "$c" "$WORK/base-layer.tar" / >/dev/null
-  "${B[@]}" config --cmd /bin/bash \
-    --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$c"
-  "${B[@]}" commit -q --rm "$c" localhost/base:1 >/dev/null
-  "${B[@]}" push -q localhost/base:1 "docker-archive:$IMAGES/base.tar.part:localhost/base:1" \
-    >/dev/null
-  mv "$IMAGES/base.tar.part" "$IMAGES/base.tar"
-  log "base.tar packed in $(since "$t0")s"
-fi
-if [ ! -f "$IMAGES/mpi.tar" ]; then
-  t0=$(now); mkdir -p "$WORK/mpi"
-  mpicc -O2 -s -o "$WORK/mpi/ring" "$HERE/images/ring.c"
-  "${B[@]}" images -q localhost/base:1 >/dev/null 2>&1 ||
-    "${B[@]}" pull -q "docker-archive:$IMAGES/base.tar" >/dev/null
-  "${B[@]}" build -q --isolation chroot --network host --pull=false \
-    -f "$HERE/images/Containerfile.mpi" -t localhost/mpi:1 "$WORK/mpi" >/dev/null
-  "${B[@]}" push -q localhost/mpi:1 "docker-archive:$IMAGES/mpi.tar.part:localhost/mpi:1" >/dev/null
-  mv "$IMAGES/mpi.tar.part" "$IMAGES/mpi.tar"; log "mpi.tar built by buildah in $(since "$t0")s"
-fi
-ls -l "$IMAGES"/*.tar >&2
+# A build on top of the base fetches packages from where this machine does. What packages brought
+# is about this machine, not about the network.
+use_apt_sources_of_this_machine() {
+  local file
+  rm -f "$1/sources.list"
+  cp -r /etc/apt/sources.list* "$1/"
+  for file in /etc/apt/apt.conf.d/*; do
+    dpkg-query -S "$file" >/dev/null 2>&1 || cp "$file" "$1/apt.conf.d/"
+  done
+}
+
+make_base() {
+  local root=$WORK/root path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  if [ -f "$IMAGES/base.tar" ]; then
+    "${BUILDAH[@]}" inspect --type image localhost/base:1 >/dev/null 2>&1 ||
+      "${BUILDAH[@]}" pull -q "docker-archive:$IMAGES/base.tar" >/dev/null
+    return
+  fi
+  log "base: debootstrap, about a minute"
+  # As in Debian's own slim images: no documentation, now or when a package is added.
+  mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+  printf 'path-exclude %s\n' '/usr/share/doc/*' '/usr/share/info/*' '/usr/share/man/*' \
+    '/usr/share/locale/*' >"$root/etc/dpkg/dpkg.cfg.d/slim"
+  debootstrap --variant=minbase "$SUITE" "$root" >"$IMAGES/debootstrap.log" 2>&1 ||
+    { tail -20 "$IMAGES/debootstrap.log" >&2; die "debootstrap failed: $IMAGES/debootstrap.log"; }
+  use_apt_sources_of_this_machine "$root/etc/apt"
+  rm -rf "$WORK"/root/{dev,var/cache,var/lib/apt/lists,var/log,usr/share/{doc,man,info,locale}}/* \
+         "$WORK"/root/etc/{resolv.conf,hostname,machine-id}
+  pack "$root" localhost/base:1 "{\"Cmd\":[\"bash\"],\"Env\":[\"PATH=$path\"]}" "$IMAGES/base.tar"
+  "${BUILDAH[@]}" pull -q "docker-archive:$IMAGES/base.tar" >/dev/null
+}
+
+make_ours() {
+  BUILDER="${BUILDAH[*]}" BUILDAH_ISOLATION=chroot BASE_IMAGE=localhost/base:1 \
+    "$ROOT/docker/build.sh" --repository localhost/coxswain --programs "$ROOT/build/release/bin" \
+    --archive "$IMAGES" "$@"
+}
+
+make_images() {
+  local name ours=()
+  for name in "$@"; do
+    case $name in
+      pause) make_pause;;
+      base) make_base;;
+      operator|trainer-cpu) ours+=("$name");;
+      *) usage_error;;
+    esac
+  done
+  [ ${#ours[@]} -eq 0 ] || { make_base; make_ours "${ours[@]}"; }
+}
+
+for tool in gcc jq debootstrap buildah; do need $tool $tool; done
+mkdir -p "$IMAGES"
+WORK=$(mktemp -d "$IMAGES/work.XXXXXX"); trap 'rm -rf "$WORK"' EXIT
+[ $# -gt 0 ] || set -- pause base operator trainer-cpu
+make_images "$@"
