@@ -29,7 +29,7 @@ constexpr milliseconds kLookEvery{20};        // for ranks that announce themsel
 constexpr milliseconds kRankPatience{5'000};  // a rank ends itself 2 s after its launcher's end
 constexpr milliseconds kMpirunPatience{500};  // after the end of all ranks
 // After a failure here, for ranks elsewhere: as long as it gives them itself, and a little.
-constexpr milliseconds kPodMpirunPatience{13'000};
+constexpr milliseconds kPodMpirunPatience{4'000};
 
 void write_to_stderr(std::string_view text) {
   while (!text.empty()) {

@@ -31,9 +31,6 @@ using Environment = std::map<std::string, std::string>;
 
 Environment common_environment() {
   return {
-      // When a rank fails, mpirun waits so long before SIGTERM and again before KILL: time to save.
-      {"OMPI_MCA_odls_base_sigkill_timeout", "10"},
-      {"PRTE_MCA_odls_base_sigkill_timeout", "10"},
       // Ranks may share cores: a waiting one gives its core away.
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
       // Naming the transports skips the search for fabrics: MPI_Init takes 40 ms instead of 250.
@@ -42,8 +39,15 @@ Environment common_environment() {
   };
 }
 
+// When a rank fails, mpirun waits so long before SIGTERM and again before KILL.
+void set_patience(const char* seconds, Environment& environment) {
+  environment["OMPI_MCA_odls_base_sigkill_timeout"] = seconds;
+  environment["PRTE_MCA_odls_base_sigkill_timeout"] = seconds;
+}
+
 Environment local_environment() {
   Environment environment = common_environment();
+  set_patience("10", environment);  // worker 0 sees a failure first, and knows who is to save
   environment["OMPI_MCA_btl"] = "self,vader";
   // mpirun's own connections stay on this machine.
   environment["OMPI_MCA_oob_tcp_if_include"] = "lo";
@@ -53,6 +57,7 @@ Environment local_environment() {
 
 Environment pod_environment(const std::filesystem::path& ssh_config) {
   Environment environment = common_environment();
+  set_patience("1", environment);  // nobody can save any more
   environment["OMPI_MCA_btl"] = "self,vader,tcp";
   const std::string agent = fmt::format("ssh -F {}", ssh_config.string());
   environment["OMPI_MCA_plm_rsh_agent"] = agent;

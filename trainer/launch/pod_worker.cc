@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 
 #include "trainer/contract/worker/announced_ranks.h"
@@ -20,10 +21,12 @@ namespace {
 using contract::TerminationMessage;
 using contract::WorkerEnv;
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
 constexpr const char* kSshd = "/usr/sbin/sshd";  // it must be called by its whole path
 constexpr milliseconds kLookEvery{50};           // for ranks that announce themselves
 constexpr milliseconds kTurn{1'000};
+constexpr milliseconds kFarewell{20'000};  // rank 0 may still write its checkpoint
 
 // Leaves what sshd, ssh and whoever comes need.
 SshSettings write_files(const WorkerEnv& env, const WorkerOptions& options) {
@@ -67,7 +70,10 @@ class ServingWorker {
       // The others can't go on without it. Not told, they would wait for it until they notice.
       const bool one_failed = std::ranges::any_of(reports, failed);
       if (one_failed && !asked_) own_.signal_once(SIGTERM);
-      if (running.empty() && (one_failed || asked_ || all_saved(reports))) return end(reports);
+      if (running.empty() && (one_failed || asked_ || all_saved(reports))) {
+        if (!one_failed) let_mpirun_end();
+        return end(reports);
+      }
       if (const auto ended = sshd_.end()) throw sshd_failed(*ended);
       wait_for_news(running);
       contract::collect_orphans({sshd_.pid()});
@@ -84,6 +90,16 @@ class ServingWorker {
 
   static TerminationMessage end(const std::vector<RankReport>& reports) {
     return reports.empty() ? stopped_before_start() : combine(reports);
+  }
+
+  // mpirun takes the loss of its daemon here for a failure, and ends the ranks elsewhere.
+  void let_mpirun_end() {
+    sshd_.signal(SIGTERM);
+    const auto deadline = Clock::now() + kFarewell;
+    while (!sshd_.end() && Clock::now() < deadline)
+      contract::wait_readable({sshd_.descriptor()}, kLookEvery);
+    while (contract::collect_orphans({}) && Clock::now() < deadline)
+      contract::wait_readable({}, kLookEvery);
   }
 
   static Error sshd_failed(const contract::ProcessEnd& end) {
@@ -107,6 +123,7 @@ class ServingWorker {
 
 TerminationMessage run_pod_worker(const WorkerEnv& env, const WorkerOptions& options) {
   contract::SignalQueue signals{SIGTERM, SIGINT};
+  contract::adopt_orphans();
   const SshSettings settings = write_files(env, options);
   contract::ChildProcess sshd = start_sshd(settings);
   if (env.index > 0) return ServingWorker(env, sshd, signals).wait();

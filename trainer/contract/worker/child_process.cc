@@ -195,13 +195,15 @@ std::optional<int> SignalQueue::next() {
   return static_cast<int>(info.ssi_signo);
 }
 
-void collect_orphans(const std::vector<pid_t>& own) {
-  siginfo_t info{};
-  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
-    // One of ours has ended, and hides those after it until it is collected.
-    if (std::ranges::find(own, info.si_pid) != own.end()) return;
+void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+bool collect_orphans(const std::vector<pid_t>& own) {
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+    // One of ours that has ended hides those after it until it is collected.
+    if (info.si_pid == 0 || std::ranges::find(own, info.si_pid) != own.end()) return true;
     waitpid(info.si_pid, nullptr, 0);
-    info = {};
   }
 }
 

@@ -105,9 +105,11 @@ class SignalQueue {
   void (*pipe_handler_before_)(int);
 };
 
-// For a pod's first process: collects those that it inherited from parents that are gone, and that
-// have ended. Children of its own are left to their ChildProcess: `own` holds their numbers.
-void collect_orphans(const std::vector<pid_t>& own);
+// What a descendant leaves behind becomes a child of this process, as it is of a pod's first.
+void adopt_orphans();
+// Collects those that have ended. Children of this process's own are left to their ChildProcess:
+// `own` holds their numbers. True while any child, own or not, is left.
+bool collect_orphans(const std::vector<pid_t>& own);
 
 // Waits until one of the descriptors (-1: skipped) is readable, at most until `timeout`.
 void wait_readable(const std::vector<int>& descriptors, std::chrono::milliseconds timeout);

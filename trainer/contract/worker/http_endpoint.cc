@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <thread>
-#include <utility>  // before Asio 1.74, which forgets it
-
 #include <boost/asio.hpp>
 #include <boost/beast.hpp>
+#include <thread>
+#include <utility>  // before Asio 1.74, which forgets it
 
 namespace coxswain::contract {
 
