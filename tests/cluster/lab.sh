@@ -7,12 +7,17 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 NAME=${COXSWAIN_LAB:-coxswain-lab}
 case ${1:-} in
-  --end) ip netns del "$NAME" 2>/dev/null || true; exit;;
+  --end)
+    for name in "$NAME" "$NAME-outside"; do ip netns del "$name" 2>/dev/null || true; done
+    exit;;
   ''|-*) usage_error;;
 esac
 if [ ! -e "/run/netns/$NAME" ]; then
   ip netns add "$NAME"
   ip -n "$NAME" link set lo up
 fi
+# What fetches from elsewhere leaves the namespace: see `outside` in lib.sh.
+export COXSWAIN_OUTSIDE=/run/netns/$NAME-outside
+[ -e "$COXSWAIN_OUTSIDE" ] || ip netns attach "$NAME-outside" $$
 # nsenter and not `ip netns exec`: that one mounts a new /sys and hides the cgroups.
 exec nsenter --net="/run/netns/$NAME" -- "$@"

@@ -24,6 +24,9 @@ since() { awk -v a="$1" -v b="$(now)" 'BEGIN{printf "%.1f", b-a}'; }
 
 kc() { "$BIN/kubectl" --kubeconfig "$DIR/admin.kubeconfig" --request-timeout 5s "$@"; }
 
+# outside CMD...: with the machine's network, whether lab.sh runs us or not.
+outside() { ${COXSWAIN_OUTSIDE:+nsenter "--net=$COXSWAIN_OUTSIDE" --} "$@"; }
+
 # The settings that the cluster in DIR was started with, if it was.
 # shellcheck disable=SC1090,SC1091
 read_settings() {

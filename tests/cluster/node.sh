@@ -10,11 +10,12 @@
 #   unplug|plug NODE  take its network away, give it back
 #   stop|start NODE DAEMON     containerd, kubelet or kube-proxy
 #   exec NODE CMD...  run a command in the node's namespaces
-#   load NODE TAR...  import image archives
+#   load NODE IMAGE...         import what images.sh made; containers that run keep what they have
 #   dns-up|dns-down   CoreDNS on the bridge address, for all nodes
 #
 # Environment: NODE_NET (10.89.0), POD_NET (10.244), BRIDGE (cxw0): change all three for a
-# second cluster on the same machine.
+# second cluster on the same machine. NODE_IMAGES: what `up` loads, if it is not there
+# (pause base operator trainer-cpu).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 [ $# -ge 2 ] || usage_error
 VERB=$1; mkdir -p "$2"; DIR=$(cd "$2" && pwd); shift 2
@@ -154,7 +155,7 @@ up() {
   alive "$NODE" && { log "$NODE already runs"; return; }
   config; cgroup_up; modprobe -q overlay br_netfilter 2>/dev/null || true
   start "$NODE" unshare --mount --net --pid --uts --fork --kill-child=SIGKILL \
-    --propagation private env COXSWAIN_CACHE="$COXSWAIN_CACHE" KUBE_PROXY="${KUBE_PROXY:-1}" \
+    --propagation slave env COXSWAIN_CACHE="$COXSWAIN_CACHE" KUBE_PROXY="${KUBE_PROXY:-1}" \
     "$HERE/node-init.sh" "$DIR" "$NODE" "$N"
   wait_for 10 "the namespaces of $NODE" init_up
   ip link del "$VETH" 2>/dev/null || true
@@ -162,9 +163,9 @@ up() {
   ip link set "$VETH" master "$BRIDGE" up
   wait_for 30 "containerd on $NODE" inside ctr version
   local tc; tc=$(since "$t0")
-  local have; have=$(inside ctr -n k8s.io images ls -q)
-  for image in ${NODE_IMAGES:-pause mpi}; do
-    case $have in *"localhost/$image:1"*) ;; *) load "$IMAGES/$image.tar";; esac
+  local have image; have=$(inside ctr -n k8s.io images ls -q)
+  for image in ${NODE_IMAGES:-pause base operator trainer-cpu}; do
+    case $have in *"/$image:"*) ;; *) load "$image";; esac
   done
   local ti; ti=$(since "$t0")
   wait_for 60 "$NODE to be Ready" ready || { tail -20 "$ND/kubelet.log" >&2; exit 1; }
@@ -175,10 +176,10 @@ init_up() {
   [ -n "$pid" ] && [ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]
 }
 load() {
-  local archive
-  for archive in "$@"; do
-    [ -f "$archive" ] || die "no image archive $archive; images.sh makes those of the cluster"
-    inside ctr -n k8s.io images import --no-unpack "$archive" >/dev/null
+  local image
+  for image in "$@"; do
+    [ -f "$IMAGES/$image.tar" ] || die "no image archive $IMAGES/$image.tar; images.sh makes it"
+    inside ctr -n k8s.io images import "$IMAGES/$image.tar" >/dev/null
   done
 }
 kill_node() {
@@ -215,6 +216,7 @@ cluster.local in-addr.arpa {
     pods insecure
     ttl 5
   }
+  cache 30
   loadbalance
 }
 EOF
