@@ -93,22 +93,32 @@ void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& 
     clear_condition(status, condition::kDegraded, "Starting", stamp);
 }
 
+namespace {
+
+// The conditions of a gang that is no more wanted.
+void clear_gang_conditions(Status& status, const std::string& reason, const Stamp& stamp) {
+  for (const auto type :
+       {condition::kQueued, condition::kRunning, condition::kRestarting, condition::kDegraded})
+    clear_condition(status, type, reason, stamp);
+  // Whatever kept it from being Ready no longer does.
+  if (find_condition(status, condition::kReady))
+    set_condition(status, condition::kReady, {false, reason, ""}, stamp);
+}
+
+}  // namespace
+
 void release_gang(Status& status, const std::string& reason, const Stamp& stamp) {
   status.workers = 0;
   status.succeeded_ranks.clear();
   status.replicas.clear();
   status.next_retry_time.reset();
   status.start_time.reset();
-  for (const auto type : {condition::kQueued, condition::kReady, condition::kRunning,
-                          condition::kRestarting, condition::kDegraded})
-    clear_condition(status, type, reason, stamp);
+  clear_gang_conditions(status, reason, stamp);
 }
 
 void end_job(Status& status, Phase phase, const Finding& finding, const Stamp& stamp) {
   const bool good = phase == Phase::kSucceeded;
-  for (const auto type : {condition::kQueued, condition::kReady, condition::kRunning,
-                          condition::kRestarting, condition::kDegraded})
-    clear_condition(status, type, finding.reason, stamp);
+  clear_gang_conditions(status, finding.reason, stamp);
   set_condition(status, good ? condition::kSucceeded : condition::kFailed, finding, stamp);
   status.phase = phase;
   status.completion_time = stamp.time;

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio.hpp>
-#include <boost/beast.hpp>
 #include <thread>
 #include <utility>  // before Asio 1.74, which forgets it
+
+#include <boost/asio.hpp>
+#include <boost/beast.hpp>
 
 namespace coxswain::contract {
 
