@@ -65,12 +65,18 @@ spec:
 END
 }
 
+# until_phase PHASE KUBECTL_ARGUMENT...: a claim that comes before its volume is known, or a pod
+# before its claim is bound, waits up to 15 s for the controller's next round.
+until_phase() {
+  kc wait --request-timeout 35s --timeout 30s --for "jsonpath={.status.phase}=$1" "${@:2}" >/dev/null
+}
+
 claim() {
   local namespace=$1 name=$2
   directory "$namespace-$name" "${3:-}"
-  { volume "$namespace-$name" "$namespace" "$name"
-    cat <<END
----
+  volume "$namespace-$name" "$namespace" "$name" | kc apply -f - >/dev/null
+  until_phase Available pv "$namespace-$name"
+  kc apply -f - >/dev/null <<END
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: $name, namespace: $namespace}
@@ -80,7 +86,7 @@ spec:
   volumeName: $namespace-$name
   resources: {requests: {storage: 1Gi}}
 END
-  } | kc apply -f - >/dev/null
+  until_phase Bound -n "$namespace" pvc "$name"
   echo "$VOLUMES/$namespace-$name"
 }
 
@@ -100,6 +106,7 @@ END
       volume "pool-$n"
     done
   } | kc apply -f - >/dev/null
+  for n in $(seq 1 "$1"); do until_phase Available pv "pool-$n"; done
 }
 
 drop() {
