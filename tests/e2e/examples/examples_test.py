@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Every job of examples/ by `coxswain run`: its result, its accuracy, its checkpoint.
+
+In short, on the first digits and for an epoch or two; with --full as they stand, on all of them:
+what their comments promise.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+EXAMPLES = harness.ROOT / "examples"
+SHORT_DIGITS = (4000, 1000)  # training, test
+START = {"suspend: true": "suspend: false"}
+
+
+@dataclass
+class Example:
+    """What a file should reach: in full, and in short, with a few things changed."""
+
+    epochs: int
+    accuracy: float
+    short_epochs: int
+    short_accuracy: float
+    changes: dict  # made in both forms
+
+
+TRAINED = {
+    "mlp.yaml": Example(1, 0.90, 1, 0.50, {}),
+    "mnist.yaml": Example(10, 0.993, 2, 0.85, {}),
+    "singa.yaml": Example(10, 0.980, 4, 0.70, {}),
+    "keras.yaml": Example(8, 0.985, 3, 0.50, {}),
+    "elastic.yaml": Example(10, 0.993, 2, 0.85, {}),
+    "suspended.yaml": Example(5, 0.96, 2, 0.75, START),
+    "ci/job.yaml": Example(2, 0.985, 1, 0.60, {}),
+}
+
+
+def expect(truth, what, done):
+    if not truth:
+        raise AssertionError(f"{what}\nexit code {done.returncode}\n{done.stdout[-2000:]}"
+                             f"{done.stderr[-2000:]}")
+
+
+def changed(name, changes):
+    """The file's text with each change made once."""
+    text = (EXAMPLES / name).read_text()
+    for old, new in changes.items():
+        text, count = re.subn(old, new, text)
+        if count != 1:
+            raise AssertionError(f"{name}: {old!r} is there {count} times")
+    return text
+
+
+def run(directory, text, *flags, **environment):
+    """`coxswain run` of a job in a directory of its own."""
+    directory.mkdir(parents=True)
+    (directory / "job.yaml").write_text(text)
+    return subprocess.run(
+        ["nice", harness.COXSWAIN, "run", "-f", "job.yaml", "--log-format", "json", *flags],
+        cwd=directory, capture_output=True, text=True, check=False, timeout=3600,
+        env={**os.environ, **environment})
+
+
+def last_event(done):
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def checkpoint_of(directory, text, event):
+    claim = re.search(r"claimName: (\S+?)}", text)[1]
+    return directory / "coxswain-volumes" / claim / pathlib.Path(event["checkpoint"]).name
+
+
+def train(directory, text, epochs, accuracy, flags):
+    """The checkpoint that the job leaves."""
+    done = run(directory, text, *flags)
+    expect(done.returncode == 0, "it should succeed", done)
+    event = last_event(done)
+    expect(event["result"] == "Succeeded" and event["restarts"] == 0, "in one go", done)
+    expect(event["epochs"] == epochs, f"after {epochs} epochs", done)
+    expect(event["accuracy"] >= accuracy, f"accuracy at least {accuracy}", done)
+    checkpoint = checkpoint_of(directory, text, event)
+    expect((checkpoint / "MANIFEST.json").is_file(), f"no checkpoint {checkpoint}", done)
+    return checkpoint, f"{event['accuracy']:.2%}, {event['samplesPerSecond']:,.0f} images/s"
+
+
+def check_training(name, directory, full, small):
+    example = TRAINED[name]
+    if full:
+        text = changed(name, example.changes)
+        return train(directory, text, example.epochs, example.accuracy, [])[1]
+    text = changed(name, {**example.changes, r"epochs: \d+": f"epochs: {example.short_epochs}"})
+    return train(directory, text, example.short_epochs, example.short_accuracy,
+                 ["--volume", f"data={small}"])[1]
+
+
+def check_sizes(directory, _full, small):
+    """elastic.yaml: the same weights on any number of ranks."""
+    weights = set()
+    for ranks in (1, 3):
+        text = changed("elastic.yaml", {r"epochs: \d+": "epochs: 1",
+                                        "replicas: 2": f"replicas: {ranks}"})
+        checkpoint, _ = train(directory / str(ranks), text, 1, 0.5,
+                              ["--volume", f"data={small}"])
+        weights.add((checkpoint / "model.safetensors").read_bytes())
+    if len(weights) != 1:
+        raise AssertionError("1 and 3 ranks should give the same weights")
+    return "1 and 3 ranks: same weights"
+
+
+def check_suspended(directory, _full, _small):
+    done = run(directory, changed("suspended.yaml", {}))
+    expect(done.returncode == 75, "a suspended job should end with 75", done)
+    expect(last_event(done)["result"] == "Saved", "with nothing done", done)
+    expect('"reason":"Suspended"' in done.stdout, "and the reason told", done)
+    expect(not list(directory.glob("coxswain-volumes/*/*")), "without a checkpoint", done)
+    return "suspended"
+
+
+def python_with_torch():
+    """The directory of a python3 that has torch."""
+    peers = pathlib.Path(os.environ.get("COXSWAIN_CACHE", pathlib.Path.home() / ".cache/coxswain"))
+    for directory in (*os.environ["PATH"].split(":"), peers / "peers/bin"):
+        python = pathlib.Path(directory, "python3")
+        if python.is_file() and subprocess.run(
+                [python, "-c", "import torch.distributed"], capture_output=True,
+                check=False).returncode == 0:
+            return directory
+    return None
+
+
+def check_pytorch(directory, _full, _small):
+    found = python_with_torch()
+    if found is None:
+        return "skipped: there is no python3 with torch"
+    done = run(directory, changed("pytorch.yaml", {}), PATH=f"{found}:{os.environ['PATH']}")
+    expect(done.returncode == 0, "it should succeed", done)
+    said = re.findall(r"rank (\d) of world 2: (\S+)% of the test images", done.stdout)
+    expect(sorted(rank for rank, _ in said) == ["0", "1"], "both ranks speak", done)
+    expect({share for _, share in said} == {"100.0"}, "both learned the same, and all", done)
+    model = directory / "coxswain-volumes/pytorch-checkpoints/model.pt"
+    expect(model.is_file(), f"no {model}", done)
+    return f"{said[0][1]}%"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true", help="as they stand, on all digits")
+    parser.add_argument("only", nargs="*", help="names of examples, as mnist.yaml")
+    arguments = parser.parse_args()
+    checks = {name: lambda *a, name=name: check_training(name, *a) for name in TRAINED}
+    checks |= {"elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
+               "pytorch.yaml": check_pytorch}
+    named = {name.split(",")[0] for name in checks}
+    there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}
+    failures = [f"{name}: has no test" for name in sorted(there - named)]
+    with harness.temporary() as scratch:
+        scratch = pathlib.Path(scratch)
+        small = harness.first_digits(scratch / "digits", *SHORT_DIGITS)
+        for index, (name, check) in enumerate(checks.items()):
+            if arguments.only and name.split(",")[0] not in arguments.only:
+                continue
+            begin = time.monotonic()
+            try:
+                said = check(scratch / str(index), arguments.full, small)
+                print(f"ok: {name}: {said}, {time.monotonic() - begin:.1f} s", flush=True)
+            except AssertionError as error:
+                failures.append(f"{name}: {error}")
+    for failure in failures:
+        print("FAILED:", failure)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
