@@ -43,7 +43,8 @@ def kubectl(*arguments, text=None):
 def must(done):
     """What a command that must succeed in silence said."""
     if done.returncode != 0 or done.stderr.strip():
-        raise AssertionError(f"{' '.join(done.args)}\nends with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise AssertionError(f"{' '.join(done.args)}\nends with {done.returncode}:\n"
+                             f"{done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -5,20 +5,22 @@ There are no nodes, so no pod runs; objects, rights, the CRD and every refusal a
 Takes the CRD away, with all jobs, and leaves it as crds/ has it.
 """
 import json
+import os
 import pathlib
 import re
 import shutil
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 
 import helm
 from helm import CHART, CRD, ROOT, get, install, kubectl, must, names, refusal, upgrade
 
 sys.path.insert(0, str(ROOT / "tests/e2e/operator"))
-import rbac_test  # noqa: E402
+import rbac_test  # noqa: E402  (finds the next two)
+import kube_access  # noqa: E402
+from operator_process import Process, until  # noqa: E402
 
 HOME, TEAMS, OTHER = "chart-home", ["chart-team-a", "chart-team-b"], "chart-other"
 NAMESPACES = [HOME, *TEAMS, OTHER]
@@ -71,15 +73,6 @@ def may(user, namespace, *words):
     return kubectl("auth", "can-i", *words, "--as", user, "-n", namespace).stdout.strip()
 
 
-def until(seconds, condition):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
-
-
 def chart_of_the_past(folder):
     """The chart with another CRD: one column and one description less."""
     chart = pathlib.Path(folder) / "coxswain"
@@ -128,14 +121,20 @@ class Install(unittest.TestCase):
     def tearDownClass(cls):
         clean()
         put_crd()
+        kubectl("apply", "-f", CRD_FILE)  # the next `kubectl apply` finds what it left
         kubectl("delete", "namespace", *NAMESPACES, "--wait=false")
 
     def setUp(self):
         clean()
 
+    def soon(self, condition, otherwise):
+        """`otherwise` is what to say, or makes it."""
+        if until(condition, 20, every=0.2) is None:
+            self.fail(otherwise if isinstance(otherwise, str) else otherwise())
+
     def make_job(self):
-        self.assertTrue(until(20, lambda: kubectl(
-            "apply", "-n", TEAMS[0], "-f", "-", text=JOB).returncode == 0), "no CRD to the end")
+        self.soon(lambda: kubectl("apply", "-n", TEAMS[0], "-f", "-", text=JOB).returncode == 0,
+                  "the job is not taken")
         return self.job()
 
     def job(self):
@@ -156,7 +155,7 @@ class Install(unittest.TestCase):
             "helm.sh/resource-policy"])
         self.assertIn("--leader-elect", arguments_of(operator_in(HOME)))
         # Pod Security takes it: its ReplicaSet can make the pod.
-        self.assertTrue(until(20, lambda: names("pods", "-n", HOME)), "no pod is made")
+        self.soon(lambda: names("pods", "-n", HOME), "no pod is made")
         self.assert_rights([("*", "base"), (HOME, "leases")])
         secret = get("secret", "sh.helm.release.v1.coxswain.v1", "-n", HOME)
         self.assertLess(len(secret["data"]["release"]), 300_000)  # of 1 MiB
@@ -166,8 +165,7 @@ class Install(unittest.TestCase):
             notes = must(install(namespace=HOME, values=[*values, KEPT]))
             job = textwrap.dedent(re.search(r"<<END\n(.*?)\n  END\n", notes, re.S)[1])
             self.assertIn("first.yaml: ok, 2 workers", self.validate(job))
-            self.assertTrue(until(20, lambda: kubectl(  # silent, too: there is nothing to warn of
-                "apply", "-f", "-", "--dry-run=server", "-n", namespace, text=job).returncode == 0))
+            must(kubectl("create", "-f", "-", "--dry-run=server", "-n", namespace, text=job))
             self.assertIn(f"kubectl -n {namespace} get tj first -w", notes)
             helm.helm("uninstall", "coxswain", "-n", HOME)
 
@@ -180,14 +178,33 @@ class Install(unittest.TestCase):
     def test_everything_on_is_valid(self):
         self.addCleanup(kubectl, "delete", "-f", MONITORING)
         must(kubectl("apply", "-f", MONITORING))
-        self.assertTrue(until(20, lambda: kubectl(
-            "get", "servicemonitors,podmonitors,prometheusrules").returncode == 0))
+        self.soon(lambda: kubectl("get", "servicemonitors,podmonitors,prometheusrules"
+                                  ).returncode == 0, "no CRDs of prometheus-operator")
         rendered = must(helm.template("coxswain", HOME, ["crds.enabled=false"],
                                       [helm.GOLDEN / "everything.values.yaml"]))
         rendered = rendered.replace("namespace: team-a\n", f"namespace: {TEAMS[0]}\n")
         said = must(kubectl("create", "--dry-run=server", "--validate=strict",
                             "--warnings-as-errors", "-f", "-", text=rendered))
         self.assertEqual(rendered.count("\nkind: "), said.count("created (server dry run)"), said)
+
+    def test_the_operator_works_with_its_account_and_arguments(self):
+        must(install(namespace=HOME, values=[
+            f"namespaces={{{TEAMS[0]}}}", "image.registry=localhost", "jobs.progress=true",
+            "jobs.unrestrictedTemplates=true", KEPT]))
+        must(kubectl("delete", "tj", "--all", "-n", TEAMS[0]))
+        token = must(kubectl("create", "token", "coxswain", "-n", HOME)).strip()
+        with tempfile.NamedTemporaryFile() as file:
+            access = kube_access.Access(os.environ["KUBECONFIG"])
+            kube_access.write_kubeconfig(file.name, access.server, access.ca, {"token": token})
+            with Process(COXSWAIN, *arguments_of(operator_in(HOME)), "--lease-namespace", HOME,
+                         kubeconfig=file.name) as operator:
+                self.soon(operator.is_ready, operator.log)
+                self.make_job()
+                self.soon(lambda: len(names("pods", "-n", TEAMS[0])) == 2, operator.log)
+                self.assertEqual(1, operator.metric("coxswain_is_leader"))
+                self.assertEqual(0, operator.metric("coxswain_api_requests_total", code="403"))
+        image = get("pod", "kept-worker-1", "-n", TEAMS[0])["spec"]["containers"][0]["image"]
+        self.assertRegex(image, r"^localhost/coxswain/trainer-cpu:\d+\.\d+\.\d+$")
 
     def test_users_of_view_edit_and_admin_have_their_rights(self):
         must(install(namespace=HOME, values=[KEPT]))
@@ -196,8 +213,8 @@ class Install(unittest.TestCase):
                          f"--user={role}"))
         asked = [("watch", "tj"), ("create", "tj"), ("deletecollection", "tj"),
                  ("patch", "tj", "--subresource=scale"), ("patch", "tj", "--subresource=status")]
-        self.assertTrue(until(10, lambda: may("view", OTHER, *asked[0]) == "yes"
-                              and may("admin", OTHER, *asked[1]) == "yes"))
+        self.soon(lambda: may("view", OTHER, *asked[0]) == may("admin", OTHER, *asked[1]) == "yes",
+                  "nothing is aggregated")
         self.assertEqual({"view": "yes no no no no", "edit": "yes yes yes yes no",
                           "admin": "yes yes yes yes no"},
                          {role: " ".join(may(role, OTHER, *words) for words in asked)
@@ -212,8 +229,8 @@ class Install(unittest.TestCase):
                            + [(HOME, "leases")])
         self.assertIn("--namespaces=" + ",".join(TEAMS), arguments_of(operator_in(HOME)))
         account = f"system:serviceaccount:{HOME}:coxswain"
-        self.assertTrue(until(10, lambda: [may(account, team, "list", "tj") for team in TEAMS]
-                              == ["yes", "yes"]))
+        self.soon(lambda: all(may(account, team, "list", "tj") == "yes" for team in TEAMS),
+                  "it may nothing at all")
         self.assertEqual(["no", "no"], [may(account, space, "list", "tj")
                                         for space in (OTHER, HOME)])
 

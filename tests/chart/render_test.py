@@ -131,6 +131,14 @@ class Chart(unittest.TestCase):
         body = crd.split("metadata: {name: trainingjobs.coxswain.dev}\n")[1]
         self.assertIn(body, helm.must(helm.template()))
 
+    def test_every_argument_is_a_flag_of_the_operator(self):
+        rendered = helm.must(helm.template(files=[ALL], values=["jobs.progress=false"]))
+        arguments = re.findall(r"- (--[\w-]+)", rendered)
+        flags = set(re.findall(r"^\| `(--[\w-]+)", (
+            ROOT / "docs/operator.md").read_text(), re.M))
+        self.assertEqual(set(), set(arguments) - flags)
+        self.assertEqual(6, len(arguments))
+
     def test_the_package_renders_as_the_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             helm.must(helm.helm("package", CHART, "--destination", folder))
