@@ -5,8 +5,9 @@
 # copies its last checkpoint to DIRECTORY. Exit code: 0 the job succeeded and the model is there; 1 it did not, standard
 # error says why; 2 wrong usage. All that it made in the cluster is deleted in either case, and when it is stopped.
 #
-# Needs kubectl 1.31 or newer, and an account that may create, read and delete trainingjobs, persistentvolumeclaims and
-# pods, read pods/log, and create pods/exec: the cluster role `edit` may, in the namespace of the current context.
+# Needs kubectl 1.31 or newer, and an account that may create, read, patch and delete trainingjobs,
+# persistentvolumeclaims and pods, read pods/log, and create pods/exec: the cluster role `edit` may, in the namespace of
+# the current context.
 #
 # Environment: WAIT_SECONDS (3600) for the job's end; STORAGE (1Gi), the size of the volume.
 set -euo pipefail
@@ -22,6 +23,7 @@ say() { printf 'train.sh: %s\n' "$*" >&2; }
 
 clean_up() {
   trap - EXIT
+  for waiting in $(jobs -p); do kill "$waiting" 2>/dev/null || true; done
   [ ${#made[@]} -eq 0 ] || kubectl delete --ignore-not-found --wait=false "${made[@]}" >&2
 }
 trap clean_up EXIT
@@ -53,6 +55,11 @@ claim=${made[-1]#*/}
 create <<<"$(sed "s/\bCLAIM\b/$claim/" "$job_file")"
 job=${made[-1]}
 say "created $job"
+
+# The claim goes with the job, whose ttlSecondsAfterFinished holds even if nobody is left to clean up.
+uid=$(kubectl get "$job" -o 'jsonpath={.metadata.uid}')
+kubectl patch "${made[0]}" --type=merge --patch "{\"metadata\": {\"ownerReferences\": [{\"kind\": \"TrainingJob\",
+  \"apiVersion\": \"coxswain.dev/v1alpha1\", \"name\": \"${job#*/}\", \"uid\": \"$uid\"}]}}" >/dev/null
 
 # completionTime is set when the job succeeds and when it fails.
 if ! wait_for "$job" "jsonpath={.status.completionTime}" "${WAIT_SECONDS:-3600}"; then

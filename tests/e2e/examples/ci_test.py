@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import secrets
+import signal
 import stat
 import subprocess
 import sys
@@ -164,17 +165,35 @@ def gives_up_when_time_is_up(cluster):
     expect("no end after 1 s" in done.stderr, "it should say so", done)
 
 
-def cleans_up_when_it_is_stopped(cluster):
+def started(cluster, sign):
+    """The script, once it has said this."""
     script = subprocess.Popen([SCRIPT, JOB, cluster.directory / "none"], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=cluster.environment)
-    while "created" not in (said := script.stderr.readline()):
-        if not said:
-            break
+                              env=cluster.environment, start_new_session=True)
+    said = ""
+    while sign not in said and (line := script.stderr.readline()):
+        said += line
+    return script, said
+
+
+def cleans_up_when_it_is_stopped(cluster):
+    script, said = started(cluster, "created")
     script.terminate()
     out, err = script.communicate(timeout=30)
     done = subprocess.CompletedProcess([], script.returncode, out, said + err)
     expect(done.returncode == 143, "it should end at once, and say by what", done)
+
+
+def leaves_a_claim_that_goes_with_the_job(cluster):
+    """When it is killed, nothing but the job is left to delete."""
+    script, _ = started(cluster, "created")
+    end = time.monotonic() + 20
+    while "TrainingJob" not in cluster.kubectl("get", "pvc", "-o", "yaml") and \
+            time.monotonic() < end:
+        time.sleep(0.2)
+    os.killpg(script.pid, signal.SIGKILL)
+    script.communicate(timeout=30)
+    cluster.kubectl("delete", "trainingjobs", "--all")
 
 
 def refuses_wrong_use(cluster):
@@ -189,7 +208,7 @@ def main():
         cluster = Cluster(programs, directory)
         try:
             for case in (succeeds, fails, gives_up_when_time_is_up, cleans_up_when_it_is_stopped,
-                         refuses_wrong_use):
+                         leaves_a_claim_that_goes_with_the_job, refuses_wrong_use):
                 begin = time.monotonic()
                 node = cluster.play(case.__name__) if case.__name__ in ENDS else None
                 try:
