@@ -141,12 +141,16 @@ def objects_are_as_planned(job, scene):
 
 
 def examples(scene):
-    """All at once, as they are."""
+    """All at once, as they are; the suspended one makes no pod."""
     files = sorted((ROOT / "examples").glob("*.yaml"))
     manifests = {file.stem: in_namespace(scene, file.read_text()) for file in files}
     scene.kubectl("apply", "-f", "-", text="\n---\n".join(manifests.values()))
+    scene.reach("Suspended", job="suspended")
+    del manifests["suspended"]
     for name, manifest in manifests.items():
         compare_with_plan(scene, name, manifest)
+    made = {pod["metadata"]["labels"]["coxswain.dev/job"] for pod in scene.objects("Pod").values()}
+    expect("jobs with pods", made, set(manifests))
     hosts = [item["data"]["hostfile"] for item in scene.objects("ConfigMap").values()
              if "mlp-" in item["metadata"]["name"]]
     expect("hostfile", hosts, ["".join(

@@ -146,10 +146,13 @@ Life life_of(const Json& pod, const std::vector<Rule>& others, const Life& defau
   return rule == rules.end() ? defaults : rule->life;
 }
 
+// What a kubelet takes between telling a pod's end and letting it go, at least.
+constexpr milliseconds kCleanUp{300};
+
 Step next_step(const Life& life, const Moment& moment) {
   // The API server itself takes away what was never bound, and what has ended.
   if (moment.terminating && moment.bound && !life.ignore_term) {
-    if (moment.stage == Stage::kEnded) return {Act::kRemove};
+    if (moment.stage == Stage::kEnded) return after(moment.in_stage, kCleanUp, Act::kRemove);
     return after(*moment.terminating, life.stop_after, life.stop_exit ? Act::kStop : Act::kRemove);
   }
   switch (moment.stage) {

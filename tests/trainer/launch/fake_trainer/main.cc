@@ -3,7 +3,7 @@
 //   fake_trainer act BEHAVIOUR...    what the command of a rank does: the n-th word is rank n's,
 //   the
 //                                    last one also that of the ranks after it
-// done:CODE   leaves with CODE            late:CODE   leaves with CODE after 0.3 s
+// done:CODE   leaves with CODE            late:CODE   leaves with CODE after 1.5 s
 // die:SIGNAL  dies of it                  flaky:CODE  CODE in the first attempt, 0 afterwards
 // save        waits for SIGUSR1, leaves with 75; with 71 on SIGTERM
 // plain       waits, signals as the system handles them
@@ -65,7 +65,7 @@ int wait_for_signals(const contract::WorkerEnv& env, int rank, const std::string
 int act(const contract::WorkerEnv& env, int rank, const std::string& behaviour) {
   std::ofstream(env.run_dir / "acts", std::ios::app) << getpid() << " " << rank << std::endl;
   const std::string word = behaviour.substr(0, behaviour.find(':'));
-  if (word == "late") std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (word == "late") std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   if (word == "done" || word == "late") return number_after_colon(behaviour);
   if (word == "flaky") return env.attempt == 0 ? number_after_colon(behaviour) : 0;
   if (word == "die") {
