@@ -29,7 +29,7 @@ cmake/build.sh release
 
 stage "build: a Kubernetes control plane for the operator's tests"
 # 77: this machine has no Go that can build it; those tests are then skipped, and say so.
-tests/cluster/build.sh kube || [ $? -eq 77 ]
+tests/cluster/build.sh kube helm || [ $? -eq 77 ]
 
 if ! $quick; then
   # The folders without vendor code under AddressSanitizer and UBSan, those with threads under ThreadSanitizer.

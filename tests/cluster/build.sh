@@ -20,6 +20,10 @@ for word in "gitVersion=$KUBERNETES" gitMajor=1 "gitMinor=$(cut -d. -f2 <<<"$KUB
             gitTreeState=clean buildDate=1970-01-01T00:00:00Z; do
   LD_FLAGS="$LD_FLAGS -X k8s.io/component-base/version.$word"
 done
+# What `helm template` takes a cluster to be.
+for word in k8sVersionMajor=1 "k8sVersionMinor=$(cut -d. -f2 <<<"$KUBERNETES")"; do
+  LD_FLAGS="$LD_FLAGS -X helm.sh/helm/v3/pkg/chartutil.$word"
+done
 
 cant_build() {
   printf 'build.sh: %s\n' "$*" >&2
