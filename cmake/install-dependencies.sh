@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of Debian 12's packages: `build` to build and run, `test` for the tests as well, `bench`
-# for the peers that a bench compares with.
+# for the peers that a bench compares with, `cluster` for images and real nodes (tests/cluster; they also need Go).
 # As root, or through sudo. Does nothing, at once, when all is there.
 set -euo pipefail
 
@@ -9,12 +9,15 @@ build="cmake ninja-build g++ pkg-config libdnnl-dev libgomp1 libopenmpi-dev open
   prometheus-cpp-dev libspdlog-dev"
 test="libgtest-dev libgmock-dev python3"
 bench="python3-venv libtcmalloc-minimal4"
+cluster="containerd runc containernetworking-plugins iptables iproute2 conntrack procps e2fsprogs openssl curl jq
+  debootstrap buildah"
 
 case "${1:-}" in
   build) wanted=$build ;;
   test) wanted="$build $test" ;;
   bench) wanted="$build $test $bench" ;;
-  *) echo "usage: install-dependencies.sh build|test|bench" >&2; exit 2 ;;
+  cluster) wanted="$build $test $cluster" ;;
+  *) echo "usage: install-dependencies.sh build|test|bench|cluster" >&2; exit 2 ;;
 esac
 
 missing=()

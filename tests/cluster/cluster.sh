@@ -45,6 +45,7 @@ down() {
   "$HERE/node.sh" dns-down "$DIR"
   "$HERE/node.sh" net-down "$DIR"
   "$HERE/down.sh" "$DIR"
+  rm -rf "$DIR"/{Corefile,network,nodes}
 }
 
 case $VERB in

@@ -16,7 +16,7 @@ in_pods() {
   for folder in "$DIR"/nodes/node*; do
     node=${folder##*/}
     alive "$node" || continue
-    # Namespaces of other nodes are names here that nothing is mounted on.
+    # Of a pod that is just going, the name may be there and nothing mounted on it.
     "$HERE/node.sh" exec "$DIR" "$node" bash -c '
       for namespace in /run/netns/cni-*; do
         nsenter --net="$namespace" true 2>/dev/null || continue

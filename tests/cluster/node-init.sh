@@ -9,9 +9,9 @@ read_settings
 trap 'exit 0' TERM INT
 hostname "$NODE"
 mount -t proc proc /proc
-rm -rf "$ND/fs/run/containerd"   # as a boot empties /run
+rm -rf "$ND/fs/run"   # as a boot empties it
 # Private copies of every host path that containerd, CNI and the kubelet have fixed.
-for p in /var/lib/{kubelet,containerd,cni} /run/containerd /var/log/{pods,containers} \
+for p in /var/lib/{kubelet,containerd,cni} /run/{containerd,netns} /var/log/{pods,containers} \
          /etc/cni/net.d; do
   mkdir -p "$ND/fs$p" "$p"; mount --bind "$ND/fs$p" "$p"
 done
