@@ -29,8 +29,8 @@ constexpr int kMostTold = 4;
 // One host, asked until it answers.
 class Host {
  public:
-  Host(std::string name, const std::filesystem::path& ssh_config)
-      : name_(std::move(name)), ssh_config_(ssh_config) {}
+  Host(std::string name, const std::filesystem::path& ssh_config, Clock::time_point first)
+      : name_(std::move(name)), ssh_config_(ssh_config), again_(first) {}
 
   const std::string& name() const { return name_; }
   const std::string& words() const { return words_; }
@@ -90,7 +90,7 @@ class Host {
   contract::FileDescriptor output_;
   std::string heard_;
   std::string words_ = "not asked yet";
-  Clock::time_point again_{};
+  Clock::time_point again_;
   Clock::time_point give_up_{};
   milliseconds pause_ = kFirstPause;
   bool answers_ = false;
@@ -106,6 +106,11 @@ std::string missing(const std::vector<Host>& hosts) {
   }
   if (count > kMostTold) text += fmt::format(" and {} more", count - kMostTold);
   return text;
+}
+
+void tell_time(std::size_t hosts, Clock::duration passed) {
+  const auto seconds = std::chrono::duration<double>(passed).count();
+  fmt::print(stderr, "[launch] {} hosts answer after {:.1f} s\n", hosts, seconds);
 }
 
 void ask_those_due(std::vector<Host>& hosts, Clock::time_point now) {
@@ -144,14 +149,18 @@ bool wait_for_hosts(const std::vector<std::string>& names, const std::filesystem
                     const HostPatience& patience, contract::SignalQueue& signals) {
   std::vector<Host> hosts;
   hosts.reserve(names.size());
-  for (const std::string& name : names) hosts.emplace_back(name, ssh_config);
   const auto begin = Clock::now();
+  for (const std::string& name : names)
+    hosts.emplace_back(name, ssh_config, begin + patience.first_after);
   auto tell = begin + patience.tell_every;
   for (;;) {
     const auto now = Clock::now();
     for (Host& host : hosts)
       if (host.asking()) host.look(now);
-    if (std::ranges::all_of(hosts, &Host::answers)) return true;
+    if (std::ranges::all_of(hosts, &Host::answers)) {
+      tell_time(hosts.size(), now - begin);
+      return true;
+    }
     while (const auto signal = signals.next())
       if (*signal == SIGTERM) return false;
     if (now >= begin + patience.deadline)

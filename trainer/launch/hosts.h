@@ -13,7 +13,8 @@ namespace coxswain::launch {
 std::vector<std::string> read_hostfile(const std::filesystem::path& file, int count);
 
 struct HostPatience {
-  std::chrono::milliseconds deadline;  // for all of them
+  std::chrono::milliseconds deadline;        // for all of them
+  std::chrono::milliseconds first_after{0};  // the first question
   std::chrono::milliseconds tell_every{10'000};
 };
 

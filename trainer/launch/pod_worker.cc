@@ -26,6 +26,9 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kSshd = "/usr/sbin/sshd";  // it must be called by its whole path
 constexpr milliseconds kLookEvery{50};           // for ranks that announce themselves
 constexpr milliseconds kTurn{1'000};
+// From a container's start until its pod's name is known. Asked sooner, a name server remembers for
+// 5 to 30 s that there is no such name.
+constexpr milliseconds kNamesTake{1'500};
 constexpr milliseconds kFarewell{20'000};  // rank 0 may still write its checkpoint
 
 // Leaves what sshd, ssh and whoever comes need.
@@ -130,7 +133,8 @@ TerminationMessage run_pod_worker(const WorkerEnv& env, const WorkerOptions& opt
 
   const auto config = ssh_config_file(settings.directory);
   // Before the job's own deadline, so that the reason is told.
-  const HostPatience patience{.deadline = std::chrono::seconds(env.startup_seconds) * 3 / 4};
+  const HostPatience patience{.deadline = std::chrono::seconds(env.startup_seconds) * 3 / 4,
+                              .first_after = kNamesTake};
   const auto hosts = read_hostfile(env.hostfile, env.world_size / env.slots);
   if (!wait_for_hosts(hosts, config, patience, signals)) return stopped_before_start();
   return launch_from_pod(env, options, config, signals);

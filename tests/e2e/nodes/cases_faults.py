@@ -1,0 +1,175 @@
+"""Faults in mid-training: each ends in the weights of the undisturbed run, within a stated time, with
+a status that names the first cause."""
+import json
+import time
+
+from node_bed import CLUSTER, SYSTEM, Failed, expect, expect_in, mlp, run
+
+EPOCHS = 16
+STEPS = EPOCHS * 469
+ORACLES = {}
+
+
+def undisturbed(scene, workers=2):
+    """The weights that this job ends with when nothing happens; trained once."""
+    if workers not in ORACLES:
+        scene.start(mlp("calm", EPOCHS, workers))
+        scene.reach("calm", "Succeeded", 180)
+        ORACLES[workers] = scene.weights("calm")
+        expect("steps", ORACLES[workers][0], STEPS)
+    return ORACLES[workers]
+
+
+def in_training(scene, workers=2, **options):
+    job = mlp("job", EPOCHS, workers, **options)
+    scene.start(job)
+    scene.trains("job", step=300)
+    scene.saved("job")
+    return job
+
+
+def ends_as_undisturbed(scene, seconds=180, **restarts):
+    status = scene.reach("job", "Succeeded", seconds)
+    counted = {key: value for key, value in status.get("restarts", {}).items()
+               if value and key != "total"}
+    expect("restarts", counted, restarts)
+    expect("weights", scene.weights("job"), undisturbed(scene))
+    return status
+
+
+def again_after(scene, begin, attempt=1, seconds=60):
+    """Seconds from `begin` to the first step of the next attempt."""
+    scene.trains("job", step=1, attempt=attempt, seconds=seconds)
+    return time.monotonic() - begin
+
+
+def worker_deleted(scene):
+    """The operator counts a preemption: nobody asked it."""
+    in_training(scene)
+    begin = time.monotonic()
+    scene.kubectl("delete", "pod", "job-worker-1", "--wait=false")
+    again = again_after(scene, begin)
+    failure = ends_as_undisturbed(scene, preemption=1)["lastFailure"]
+    expect("cause", (failure["pod"], failure["reason"]), ("job-worker-1", "PodDeleted"))
+    return {"training again": again}
+
+
+def rank_killed(scene):
+    in_training(scene)
+    begin = time.monotonic()
+    scene.execute("job-worker-1", "sh", "-c", "kill -9 $(pgrep -f '^coxswain-trainer train')")
+    again = again_after(scene, begin)
+    failure = ends_as_undisturbed(scene, failure=1)["lastFailure"]
+    expect("cause", (failure["pod"], failure["rank"], failure["exitCode"]),
+           ("job-worker-1", 1, 137))
+    return {"training again": again}
+
+
+def first_process_killed(scene):
+    """Of worker 0: mpirun and its ranks go with it."""
+    in_training(scene)
+    node = scene.pods("job")["job-worker-0"]["spec"]["nodeName"]
+    begin = time.monotonic()
+    scene.bed.node("exec", node, "sh", "-c",
+                   "kill -9 $(pgrep -f '^coxswain-trainer worker' | head -1)", check=False)
+    again = again_after(scene, begin)
+    ends_as_undisturbed(scene, failure=1)
+    return {"training again": again}
+
+
+def out_of_memory(scene):
+    """One rank eats what its container may have: the kernel's kill shows on its own pod."""
+    limit = {"requests": {"cpu": "200m", "memory": "200Mi"},
+             "limits": {"cpu": "1", "memory": "400Mi"}}
+    in_training(scene, resources=limit)
+    scene.execute("job-worker-1", "sh", "-c",
+                  "exec tail -c 2000M /dev/zero", check=False, timeout=60)
+    status = ends_as_undisturbed(scene, failure=1)
+    failure = status["lastFailure"]
+    expect("cause", (failure["pod"], failure["reason"]), ("job-worker-1", "OOMKilled"))
+
+
+def node_drained(scene):
+    """SIGTERM to one pod: all ranks save at one step, and none is done twice."""
+    in_training(scene)
+    node = scene.pods("job")["job-worker-1"]["spec"]["nodeName"]
+    before = scene.trains("job", step=1)["step"]
+    begin = time.monotonic()
+    try:
+        scene.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
+                      "--pod-selector", "coxswain.dev/job=job", "--timeout", "60s")
+        saved = scene.weights("job")[0]
+        again = again_after(scene, begin)
+    finally:
+        run("kubectl", "uncordon", node)
+    if saved < before or saved % 200 == 0:
+        raise Failed(f"drained at step {before} or later, saved at {saved}")
+    ends_as_undisturbed(scene, preemption=1)
+    return {"training again": again}
+
+
+def operator_restarted(scene):
+    in_training(scene)
+    run("kubectl", "-n", SYSTEM, "delete", "pod", scene.bed.operator_pod()["metadata"]["name"],
+        "--grace-period", "0", "--force")
+    ends_as_undisturbed(scene)
+
+
+def api_server_restarted(scene):
+    in_training(scene)
+    run(CLUSTER / "down.sh", scene.bed.directory, "apiserver")
+    time.sleep(3)
+    run(CLUSTER / "up.sh", scene.bed.directory)
+    ends_as_undisturbed(scene)
+
+
+def network_cut(scene):
+    """Two pods that no longer hear each other: noticed by the heartbeat after 10 s."""
+    in_training(scene)
+    addresses = [pod["status"]["podIP"] for pod in scene.pods("job").values()]
+    begin = time.monotonic()
+    run(CLUSTER / "network.sh", "cut", scene.bed.directory, *addresses)
+    try:
+        again = again_after(scene, begin, seconds=90)
+    finally:
+        run(CLUSTER / "network.sh", "heal", scene.bed.directory)
+    ends_as_undisturbed(scene, failure=1)
+    return {"training again": again}
+
+
+def node_lost(scene):
+    """A power cut of the node of worker 1. The rest of the gang waits for nobody: the pods of the lost
+    node are given up, and the job goes on where there is room."""
+    in_training(scene, runPolicy={"stuckTerminationSeconds": 20,
+                                  "terminationGracePeriodSeconds": 10})
+    pods = scene.pods("job")
+    operator_node = scene.bed.operator_pod()["spec"]["nodeName"]
+    lost = next(pod["spec"]["nodeName"] for pod in pods.values()
+                if pod["spec"]["nodeName"] != operator_node)
+    begin = time.monotonic()
+    scene.bed.node("kill", lost)
+    try:
+        again = again_after(scene, begin, seconds=180)
+    finally:
+        scene.bed.node("up", lost)
+    status = ends_as_undisturbed(scene, node=1)
+    expect_in("cause", json.dumps(status["lastFailure"]), lost)
+    return {"training again": again}
+
+
+def volume_full(scene):
+    """The save fails, then again, until the job ends and says so; with room it goes on."""
+    job = mlp("job", EPOCHS, every=100, checkpoint={"everySteps": 100, "keep": 50},
+              runPolicy={"backoffLimit": 0})
+    scene.start(job, size="6M")
+    status = scene.reach("job", "Failed", 120)
+    expect("exit code", status["lastFailure"]["exitCode"], 74)
+    expect_in("cause", status["lastFailure"]["message"], "no space left", "/checkpoints")
+    # What was complete before is there, and opens.
+    if scene.weights("job")[0] < 100:
+        raise Failed("nothing was saved before the volume was full")
+
+
+QUICK = [worker_deleted, rank_killed, node_drained, out_of_memory]
+ALL = [*QUICK, first_process_killed, operator_restarted, api_server_restarted, network_cut,
+       volume_full, node_lost]
