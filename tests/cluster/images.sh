@@ -3,11 +3,12 @@
 #
 #   pause        localhost/pause:1     keeps a pod's namespaces; a static binary, packed by hand
 #   base         localhost/base:1      Debian, as debian:bookworm-slim is; what ours are built on
+#   pytorch      localhost/pytorch:1   Debian's PyTorch, an image that is not ours; not in "all"
 #   operator     localhost/coxswain/operator:VERSION     by docker/build.sh, with the programs of
 #   trainer-cpu  localhost/coxswain/trainer-cpu:VERSION  build/release/bin as they are there now
 #
-# Without a NAME: all. They go to $COXSWAIN_CACHE/images as NAME.tar; pause and base are made once,
-# of ours only the layers that changed. See `install-dependencies.sh cluster` for what it needs.
+# Without a NAME: all. They go to $COXSWAIN_CACHE/images as NAME.tar; of ours only the layers that
+# changed are made anew, the others are made once. See `install-dependencies.sh cluster` for what it needs.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 SUITE=bookworm
 BUILDAH=(buildah --root "$IMAGES/buildah" --runroot "$IMAGES/buildah-run")
@@ -67,8 +68,19 @@ make_base() {
   "${BUILDAH[@]}" pull -q "docker-archive:$IMAGES/base.tar" >/dev/null
 }
 
+make_pytorch() {
+  local tag=localhost/pytorch:1
+  [ ! -f "$IMAGES/pytorch.tar" ] || return 0
+  log "pytorch: 200 MB of packages"
+  "${BUILDAH[@]}" build --layers --timestamp 0 --pull=false -f "$HERE/images/pytorch.Dockerfile" \
+    -t "$tag" "$ROOT/docker" >"$IMAGES/pytorch.log" 2>&1 ||
+    { tail -20 "$IMAGES/pytorch.log" >&2; die "pytorch could not be built: $IMAGES/pytorch.log"; }
+  "${BUILDAH[@]}" push -q "$tag" "docker-archive:$IMAGES/pytorch.tar.part:$tag" >/dev/null
+  mv "$IMAGES/pytorch.tar.part" "$IMAGES/pytorch.tar"
+}
+
 make_ours() {
-  BUILDER="${BUILDAH[*]}" BUILDAH_ISOLATION=chroot BASE_IMAGE=localhost/base:1 \
+  BUILDER="${BUILDAH[*]}" BASE_IMAGE=localhost/base:1 \
     "$ROOT/docker/build.sh" --repository localhost/coxswain --programs "$ROOT/build/release/bin" \
     --archive "$IMAGES" "$@"
 }
@@ -79,6 +91,7 @@ make_images() {
     case $name in
       pause) make_pause;;
       base) make_base;;
+      pytorch) make_base; make_pytorch;;
       operator|trainer-cpu) ours+=("$name");;
       *) usage_error;;
     esac
@@ -86,6 +99,8 @@ make_images() {
   [ ${#ours[@]} -eq 0 ] || { make_base; make_ours "${ours[@]}"; }
 }
 
+[ "$(id -u)" = 0 ] || die "root needed"
+export BUILDAH_ISOLATION=chroot
 for tool in gcc jq debootstrap buildah; do need $tool $tool; done
 mkdir -p "$IMAGES"
 WORK=$(mktemp -d "$IMAGES/work.XXXXXX"); trap 'rm -rf "$WORK"' EXIT

@@ -14,7 +14,8 @@
 #   dns-up|dns-down   CoreDNS on the bridge address, for all nodes
 #
 # Environment: NODE_NET (10.89.0), POD_NET (10.244), BRIDGE (cxw0): change all three for a
-# second cluster on the same machine. NODE_IMAGES: what `up` loads, if it is not there
+# second cluster on the same machine; BRIDGE alone if it has a COXSWAIN_LAB of its own, since the
+# nodes' cgroups have its name. NODE_IMAGES: what `up` loads, if it is not there
 # (pause base operator trainer-cpu).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 [ $# -ge 2 ] || usage_error
