@@ -103,6 +103,9 @@ make_images() {
 export BUILDAH_ISOLATION=chroot
 for tool in gcc jq debootstrap buildah; do need $tool $tool; done
 mkdir -p "$IMAGES"
+# One at a time: they write the same archives.
+exec 9>"$IMAGES/.lock"
+flock -w 1800 9 || die "another images.sh holds $IMAGES/.lock for half an hour"
 WORK=$(mktemp -d "$IMAGES/work.XXXXXX"); trap 'rm -rf "$WORK"' EXIT
 [ $# -gt 0 ] || set -- pause base operator trainer-cpu
 make_images "$@"
