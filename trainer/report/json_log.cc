@@ -73,6 +73,7 @@ void JsonLog::finished_epoch(const train::EpochReport& report) {
   event["seconds"] = number(report.seconds);
   event["samplesPerSecond"] = number(report.samples_per_second);
   event["inputBound"] = number(report.input_bound);
+  if (report.scaling_efficiency) event["scalingEfficiency"] = number(*report.scaling_efficiency);
   sink_.write(line(event));
 }
 

@@ -44,13 +44,8 @@ void ProgressBar::saved(const train::CheckpointReport& report) {
 void ProgressBar::warned(const std::string& message) { print_line("warning: " + message); }
 
 void ProgressBar::finished(const train::Summary& summary) {
-  std::optional<double> efficiency;
-  if (options_.one_rank_samples_per_second) {
-    efficiency =
-        summary.samples_per_second / (info_.world_size * *options_.one_rank_samples_per_second);
-  }
   const std::string erase(bar_shown_ ? kEraseLine : "");
-  sink_.write(erase + render_summary(summary, info_, efficiency), kLastWordsPatience);
+  sink_.write(erase + render_summary(summary, info_), kLastWordsPatience);
   bar_shown_ = false;
 }
 

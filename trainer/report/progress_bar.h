@@ -16,14 +16,12 @@ std::string render_banner(const train::RunInfo& info);
 std::string render_bar(const train::StepReport& report, const train::RunInfo& info, int width);
 std::string render_step_line(const train::StepReport& report, const train::RunInfo& info);
 std::string render_epoch_line(const train::EpochReport& report, const train::RunInfo& info);
-std::string render_summary(const train::Summary& summary, const train::RunInfo& info,
-                           std::optional<double> scaling_efficiency);
+std::string render_summary(const train::Summary& summary, const train::RunInfo& info);
 
 struct ProgressBarOptions {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::chrono::milliseconds redraw_interval{100};
   std::chrono::milliseconds line_interval{5000};  // not on a terminal
-  std::optional<double> one_rank_samples_per_second;
 };
 
 // What a person sees: on a terminal one redrawn line, else a line every few seconds and one an

@@ -34,7 +34,8 @@ std::string to_metrics(const contract::ProgressDocument& document) {
           progress->samples_per_second);
     gauge(text, "training_seconds_left", "Expected time to the end.", progress->seconds_left);
     gauge(text, "training_world_size", "Ranks.", progress->world_size);
-    gauge(text, "training_scaling_efficiency", "Speed against as many times one rank.",
+    gauge(text, "training_scaling_efficiency",
+          "Share of their time in which ranks wait for no sum and no peer: 1 is perfect.",
           progress->scaling_efficiency);
   }
   if (const auto& checkpoint = document.checkpoint) {
@@ -76,7 +77,7 @@ void ProgressEndpoint::stepped(const train::StepReport& report) {
   progress.loss = report.loss;
   if (!evaluated_) progress.accuracy = report.accuracy;
   progress.seconds_left = report.seconds_left;
-  set_rate(report.samples_per_second);
+  set_pace(report.samples_per_second, report.scaling_efficiency);
 }
 
 void ProgressEndpoint::finished_epoch(const train::EpochReport& report) {
@@ -85,7 +86,7 @@ void ProgressEndpoint::finished_epoch(const train::EpochReport& report) {
   document_.progress->epoch = report.epoch;
   if (report.evaluated) document_.progress->accuracy = report.accuracy;
   evaluated_ = evaluated_ || report.evaluated;
-  set_rate(report.samples_per_second);
+  set_pace(report.samples_per_second, report.scaling_efficiency);
 }
 
 void ProgressEndpoint::saved(const train::CheckpointReport& report) {
@@ -109,16 +110,14 @@ void ProgressEndpoint::finished(const train::Summary& summary) {
   if (summary.accuracy) progress.accuracy = summary.accuracy;
   if (summary.loss) progress.loss = summary.loss;
   progress.seconds_left = 0;
-  set_rate(summary.samples_per_second);
+  set_pace(summary.samples_per_second, summary.scaling_efficiency);
 }
 
-void ProgressEndpoint::set_rate(double samples_per_second) {
+void ProgressEndpoint::set_pace(double samples_per_second,
+                                std::optional<double> scaling_efficiency) {
   contract::Progress& progress = *document_.progress;
   progress.samples_per_second = samples_per_second;
-  if (options_.one_rank_samples_per_second) {
-    progress.scaling_efficiency =
-        samples_per_second / (progress.world_size * *options_.one_rank_samples_per_second);
-  }
+  if (scaling_efficiency) progress.scaling_efficiency = scaling_efficiency;
   progress.time = contract::to_rfc3339(options_.now());
 }
 

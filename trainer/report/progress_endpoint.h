@@ -21,7 +21,6 @@ struct ProgressEndpointOptions {
   std::string address = "0.0.0.0";
   std::uint16_t port = 9400;  // 0: a free one
   std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
-  std::optional<double> one_rank_samples_per_second;
 };
 
 // Resource. Keeps the latest progress of the run and serves it over HTTP: /progress (JSON),
@@ -42,7 +41,8 @@ class ProgressEndpoint : public train::Observer {
 
  private:
   std::optional<contract::HttpResponse> answer(const std::string& path) const;
-  void set_rate(double samples_per_second);  // with mutex_ held
+  // With mutex_ held. An efficiency that is not known yet leaves the last one.
+  void set_pace(double samples_per_second, std::optional<double> scaling_efficiency);
 
   ProgressEndpointOptions options_;
   mutable std::mutex mutex_;

@@ -124,8 +124,7 @@ std::string render_epoch_line(const train::EpochReport& report, const train::Run
   return text;
 }
 
-std::string render_summary(const train::Summary& summary, const train::RunInfo& info,
-                           std::optional<double> scaling_efficiency) {
+std::string render_summary(const train::Summary& summary, const train::RunInfo& info) {
   std::string text = summary.result;
   if (summary.accuracy) text += fmt::format(": test accuracy {}", percent(*summary.accuracy));
   if (summary.loss)
@@ -133,9 +132,8 @@ std::string render_summary(const train::Summary& summary, const train::RunInfo& 
   text += fmt::format("\n{}, {}, {} images/s on {}", counted(summary.epochs, "epoch"),
                       counted(summary.steps, "step"), rate(summary.samples_per_second),
                       counted(info.world_size, "rank"));
-  if (scaling_efficiency && info.world_size > 1) {
-    text +=
-        fmt::format(", {:.0f} % of {} times one rank", *scaling_efficiency * 100, info.world_size);
+  if (summary.scaling_efficiency && info.world_size > 1) {
+    text += fmt::format(", scaling efficiency {:.0f} %", *summary.scaling_efficiency * 100);
   }
   text += '\n';
   if (!summary.checkpoint.empty()) text += fmt::format("checkpoint: {}\n", summary.checkpoint);

@@ -36,6 +36,7 @@ struct StepReport {
   double samples_per_second = 0;          // recent, all ranks
   double seconds_left = 0;
   double lr = 0;
+  std::optional<double> scaling_efficiency;  // of this epoch so far; see Stretch in speedometer.h
 };
 
 struct EpochReport {
@@ -49,6 +50,7 @@ struct EpochReport {
   double seconds = 0;
   double samples_per_second = 0;
   double input_bound = 0;                 // share of the epoch spent waiting for data, 0..1
+  std::optional<double> scaling_efficiency;
 };
 
 struct CheckpointReport {
@@ -66,6 +68,7 @@ struct Summary {
   std::int64_t epochs = 0;
   std::int64_t steps = 0;
   double samples_per_second = 0;
+  std::optional<double> scaling_efficiency;
   std::string checkpoint;
 };
 

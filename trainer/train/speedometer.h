@@ -2,38 +2,77 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
 
 namespace coxswain::train {
 
-// Samples a second of training steps; evaluation and saving at the end of an epoch are left out.
-class Speedometer {
- public:
-  void start() { started_ = Clock::now(); }
-  void add(std::int64_t samples) { samples_ += samples; }
-  void pause() { seconds_ += running(); started_ = Clock::now(); }
+// Value. Training steps between two moments.
+struct Stretch {
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  double seconds = 0;
+  double seconds_waiting = 0;  // for the sums: mean of the ranks
 
-  // Since the last mark.
-  double seconds_since_mark() const { return seconds() - marked_seconds_; }
-  double recent() const { return rate(samples_ - marked_samples_, seconds() - marked_seconds_); }
-  void mark() {
-    marked_samples_ = samples_;
-    marked_seconds_ = seconds();
-  }
-  double overall() const { return rate(samples_, seconds_); }
-  double seconds() const { return seconds_ + running(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double running() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
-  static double rate(std::int64_t samples, double seconds) {
+  double samples_per_second() const {
     return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
   }
 
-  Clock::time_point started_ = Clock::now();
-  std::int64_t samples_ = 0;
-  double seconds_ = 0;
-  std::int64_t marked_samples_ = 0;
-  double marked_seconds_ = 0;
+  // The share of their time in which ranks do what they would do alone: everything but waiting for
+  // an all-reduce that backward did not hide and for late peers. 1 for one rank; nothing before two
+  // steps are done, since a step's waiting is known with the next one.
+  //
+  // It does not see what ranks take from each other while they compute: cores, caches and memory
+  // bandwidth that ranks of one machine share, and the time of the thread that exchanges.
+  std::optional<double> scaling_efficiency() const {
+    if (steps < 2 || seconds <= 0) return std::nullopt;
+    return 1 - seconds_waiting / seconds;
+  }
+};
+
+// The pace of training steps. Runs from the first step of an epoch to its last: evaluation and
+// saving between epochs are left out.
+class Speedometer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit Speedometer(std::function<Clock::time_point()> now) : now_(std::move(now)) {}
+
+  void start_epoch() {
+    epoch_began_ = total_;
+    started_ = now_();
+  }
+  void add(std::int64_t samples, double seconds_waiting) {
+    total_.steps += 1;
+    total_.samples += samples;
+    total_.seconds_waiting += seconds_waiting;
+  }
+  void finish_epoch() {
+    total_ = overall();
+    started_.reset();
+  }
+  void mark() { marked_ = overall(); }
+
+  Stretch overall() const {
+    Stretch all = total_;
+    if (started_) all.seconds += std::chrono::duration<double>(now_() - *started_).count();
+    return all;
+  }
+  Stretch epoch() const { return since(epoch_began_); }  // the newest, so far
+  Stretch recent() const { return since(marked_); }  // since the last mark
+
+ private:
+  Stretch since(const Stretch& then) const {
+    const Stretch all = overall();
+    return {all.steps - then.steps, all.samples - then.samples, all.seconds - then.seconds,
+            all.seconds_waiting - then.seconds_waiting};
+  }
+
+  std::function<Clock::time_point()> now_;
+  std::optional<Clock::time_point> started_;
+  Stretch total_;  // its seconds: of finished epochs
+  Stretch epoch_began_;
+  Stretch marked_;
 };
 
 }  // namespace coxswain::train

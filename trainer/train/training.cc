@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <utility>
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
@@ -66,10 +67,6 @@ std::int64_t steps_of(std::int64_t epochs, const data::SamplerOptions& sampler,
   return epochs * (sampler.dataset_size / parts * parts) / sampler.global_batch;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 }  // namespace
 
 Training::Training(const TrainOptions& options, Collaborators& with)
@@ -85,7 +82,8 @@ Training::Training(const TrainOptions& options, Collaborators& with)
           graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)),
       parameters_(agreed_layout(*with.communicator, with.backend, program_, notes_),
                   static_cast<int>(slot_names_.size())),
-      executables_(graph_, options.precision, with.backend, parameters_) {}
+      executables_(graph_, options.precision, with.backend, parameters_),
+      speed_(with.now) {}
 
 // After an error sums may be under way: the communicator's thread writes into buffers that go with
 // this object.
@@ -114,7 +112,6 @@ void Training::start() {
       options_.bucket_bytes > 0 ? options_.bucket_bytes
                                 : measure_bucket_bytes(*with_.communicator, model_bytes));
   if (leads()) with_.observer.started(describe());
-  speed_.start();
 }
 
 // Rank 0 reads and verifies; the others, which may not have the volume, get what it read. A later
@@ -215,23 +212,19 @@ std::int64_t Training::next_step_in_epoch() const {
 }
 
 void Training::run_epoch() {
-  const auto start = std::chrono::steady_clock::now();
+  speed_.start_epoch();
   const double waited_before = loader_->seconds_waited();
-  const std::int64_t samples_before =
-      state_.samples_in_epoch;  // a resumed epoch: of earlier starts
   const data::EpochOrder order(sampler(), state_.epoch);
   std::int64_t step = next_step_in_epoch();
   for (; step < order.steps() && !done(); ++step) run_step(order, step);
-  speed_.pause();
+  speed_.finish_epoch();
   if (step < order.steps() || (stopping_ && state_.step < total_steps_)) return;
-  finish_epoch(state_.samples_in_epoch - samples_before, seconds_since(start),
-               loader_->seconds_waited() - waited_before);
+  finish_epoch(loader_->seconds_waited() - waited_before);
   state_.epoch += 1;
   state_.samples_in_epoch = 0;
   state_.epoch_loss_sum = 0;
   state_.epoch_correct = 0;
   state_.epoch_samples = 0;
-  speed_.start();
 }
 
 void Training::run_step(const data::EpochOrder& order, std::int64_t step_in_epoch) {
@@ -240,7 +233,7 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step_in_epoc
   strategy_->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) run_micro_batch(micro, divisor);
   fail_here(Phase::kReduce);
-  const ControlSums sums = strategy_->reduce();
+  const ControlSums sums = reduce();
   fail_here(Phase::kUpdate);
   const bool updated = update(plan, sums);
   state_.step += 1;
@@ -251,7 +244,7 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step_in_epoc
     state_.epoch_samples += static_cast<std::int64_t>(sums.samples);
   }
   stopping_ = sums.stop_requests > 0;
-  speed_.add(plan.global_count);
+  speed_.add(plan.global_count, sums.seconds_waiting / world_size_);
   if (!leads()) return;
   if (updated) report_step(sums);
   if (!stopping_) save_if_due();
@@ -261,9 +254,10 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
   fail_here(Phase::kLoad);
   const auto control = parameters_.gradients(parameters_.layout().control());
   const bool stop = with_.stop.load(std::memory_order_relaxed);
+  const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
   if (micro.sample_ids.empty()) {
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
-    write_control(control, {}, stop);
+    write_control(control, {}, stop, waiting);
   } else {
     const data::HostBatch& rows = *loader_->next();
     backend::Executable& executable =
@@ -272,11 +266,20 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
     write_control(control,
                   backend::forward(executable, {rows.images, rows.labels, rows.sample_ids,
                                                 options_.seed, rows.epoch, rows.valid, divisor}),
-                  stop);
+                  stop, waiting);
     fail_here(Phase::kBackward);
     backend::backward(executable, [&](int complete) { strategy_->gradients_ready(complete); });
   }
   strategy_->finish_micro_batch();
+}
+
+ControlSums Training::reduce() {
+  const auto start = with_.now();
+  const ControlSums sums = strategy_->reduce();
+  if (world_size_ > 1) {  // else there is nobody to wait for
+    untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
+  }
+  return sums;
 }
 
 // A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the
@@ -317,7 +320,7 @@ void Training::save_if_due() {
 
 void Training::report_step(const ControlSums& sums) {
   const bool due = state_.step % options_.report_every_steps == 0 || state_.step == 1 ||
-                   speed_.seconds_since_mark() >= kReportSeconds;
+                   speed_.recent().seconds >= kReportSeconds;
   if (!due) return;
   StepReport report;
   report.step = state_.step;
@@ -325,16 +328,17 @@ void Training::report_step(const ControlSums& sums) {
   report.loss = sums.loss / std::max(1.0, sums.samples);
   report.accuracy = static_cast<double>(state_.epoch_correct) /
                     static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
-  report.samples_per_second = speed_.recent();
+  report.samples_per_second = speed_.recent().samples_per_second();
   report.seconds_left = static_cast<double>(total_steps_ - state_.step) *
                         static_cast<double>(state_.global_batch) /
                         std::max(1e-9, report.samples_per_second);
   report.lr = learning_rate().lr;
+  report.scaling_efficiency = speed_.epoch().scaling_efficiency();
   with_.observer.stepped(report);
-  if (speed_.seconds_since_mark() >= kReportSeconds) speed_.mark();
+  if (speed_.recent().seconds >= kReportSeconds) speed_.mark();
 }
 
-void Training::finish_epoch(std::int64_t samples, double seconds, double seconds_waited) {
+void Training::finish_epoch(double seconds_waited_for_data) {
   const std::int64_t epoch = state_.epoch + 1;
   const bool evaluated = with_.test != nullptr && options_.evaluate_every_epochs > 0 &&
                          epoch % options_.evaluate_every_epochs == 0;
@@ -343,9 +347,11 @@ void Training::finish_epoch(std::int64_t samples, double seconds, double seconds
   const auto scored = static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
   report.training_loss = state_.epoch_loss_sum / scored;
   report.training_accuracy = static_cast<double>(state_.epoch_correct) / scored;
-  report.seconds = seconds;
-  report.samples_per_second = static_cast<double>(samples) / seconds;
-  report.input_bound = seconds_waited / seconds;
+  const Stretch steps = speed_.epoch();
+  report.seconds = steps.seconds;
+  report.samples_per_second = steps.samples_per_second();
+  report.input_bound = seconds_waited_for_data / std::max(1e-9, steps.seconds);
+  report.scaling_efficiency = steps.scaling_efficiency();
   if (evaluated && !stopping_) {
     evaluate_now();
     report.evaluated = true;
@@ -381,7 +387,8 @@ Result Training::finish() {
   if (scores_.has_value()) summary.loss = scores_->loss;
   summary.epochs = state_.epoch;
   summary.steps = state_.step;
-  summary.samples_per_second = speed_.overall();
+  summary.samples_per_second = speed_.overall().samples_per_second();
+  summary.scaling_efficiency = speed_.overall().scaling_efficiency();
   summary.checkpoint = saver_ && !saver_->newest().empty() ? saver_->newest() : resumed_from_;
   with_.observer.finished(summary);
   return result;

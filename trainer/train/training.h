@@ -46,10 +46,11 @@ class Training {
 
   void run_step(const data::EpochOrder& order, std::int64_t step_in_epoch);
   void run_micro_batch(const MicroBatch& micro, double divisor);
+  ControlSums reduce();
   bool update(const StepPlan& plan, const ControlSums& sums);  // false: the step is skipped
   void save_if_due();
   void report_step(const ControlSums& sums);
-  void finish_epoch(std::int64_t samples, double seconds, double seconds_waited);
+  void finish_epoch(double seconds_waited_for_data);
   void evaluate_now();
 
   std::function<checkpoint::Contents()> take_snapshot();
@@ -84,6 +85,7 @@ class Training {
   std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
   Speedometer speed_;
+  double untold_seconds_waiting_ = 0;  // of this rank for the last sums: goes with the next ones
 };
 
 }  // namespace coxswain::train

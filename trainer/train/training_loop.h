@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 
 #include "trainer/backend/backend.h"
@@ -19,6 +21,7 @@ struct Collaborators {
   std::unique_ptr<comm::Communicator> communicator;
   Observer& observer;             // told on rank 0 alone
   const std::atomic<bool>& stop;  // set: save and leave at the step that all ranks agree on
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 enum class Result { kSucceeded, kSaved };

@@ -90,8 +90,11 @@ TEST(Render, lines_of_a_run) {
   odd.seconds_left = 3 * 3600 + 125;
   train::RunInfo endless;
   endless.model = "mlp";
+  train::Summary unknown = sample_summary();
+  unknown.scaling_efficiency.reset();
   train::Summary failed;
   failed.result = "Failed";
+  failed.scaling_efficiency = 1;
   const std::string text = render_banner(sample_run()) + "\n" + render_banner(resumed) + "\n" +
                            render_step_line(sample_step(), sample_run()) + "\n" +
                            render_step_line(odd, sample_run()) + "\n" +
@@ -99,9 +102,9 @@ TEST(Render, lines_of_a_run) {
                            render_bar(sample_step(), endless, 120) + "\n" +
                            render_epoch_line(sample_epoch(), sample_run()) + "\n" +
                            render_epoch_line(slow, sample_run()) + "\n\n" +
-                           render_summary(sample_summary(), sample_run(), 0.964) + "\n" +
-                           render_summary(sample_summary(), sample_run(), std::nullopt) + "\n" +
-                           render_summary(failed, resumed, 1.0);
+                           render_summary(sample_summary(), sample_run()) + "\n" +
+                           render_summary(unknown, sample_run()) + "\n" +
+                           render_summary(failed, resumed);
   test::expect_golden("report/lines.txt", text);
 }
 
@@ -109,9 +112,7 @@ TEST(ProgressBar, prints_a_line_every_few_seconds_to_a_file) {
   const Pipe pipe;
   TextSink sink(pipe.writer());
   Clock clock;
-  ProgressBarOptions options = clock.options();
-  options.one_rank_samples_per_second = 8000;
-  ProgressBar bar(sink, options);
+  ProgressBar bar(sink, clock.options());
   tell_a_run(bar, clock);
   test::expect_golden("report/progress_plain.txt", pipe.read_so_far());
 }
@@ -149,7 +150,7 @@ TEST(ProgressBar, redraws_one_line_on_a_terminal) {
   };
   std::string expected = render_banner(sample_run()) + drawn(1000) + drawn(1002) + erase +
                          render_epoch_line(sample_epoch(), sample_run()) + "\n" + drawn(1003) +
-                         erase + render_summary(sample_summary(), sample_run(), std::nullopt);
+                         erase + render_summary(sample_summary(), sample_run());
   // The terminal makes \r\n of \n.
   for (std::size_t at = 0; (at = expected.find('\n', at)) != std::string::npos; at += 2) {
     expected.insert(at, "\r");

@@ -17,7 +17,6 @@ ProgressEndpointOptions local_options() {
   options.address = "127.0.0.1";
   options.port = 0;
   options.now = [] { return std::chrono::system_clock::from_time_t(1714564800); };
-  options.one_rank_samples_per_second = 7617.2;
   return options;
 }
 
@@ -47,7 +46,7 @@ TEST(ProgressEndpoint, serves_the_latest_progress) {
   EXPECT_EQ(get(endpoint, "/progress"),
             R"({"progress":{"epoch":4,"epochs":10,"step":1606,"steps":4690,"loss":0.03123,)"
             R"("accuracy":0.99117,"samplesPerSecond":15234.4,"secondsLeft":32.2,"worldSize":2,)"
-            R"("scalingEfficiency":1.0,"time":"2024-05-01T12:00:00Z"},"checkpoint":)"
+            R"("scalingEfficiency":0.9375,"time":"2024-05-01T12:00:00Z"},"checkpoint":)"
             R"({"step":1600,"time":"2024-05-01T12:00:00Z","path":"step-00001600.g1",)"
             R"("bytes":3448640}})");
   EXPECT_EQ(contract::parse_progress(get(endpoint, "/progress")), endpoint.latest());
@@ -70,6 +69,22 @@ TEST(ProgressEndpoint, keeps_the_accuracy_of_the_test_images_once_known) {
   EXPECT_EQ(endpoint.latest().progress->loss, 0.0216);
   EXPECT_EQ(endpoint.latest().progress->step, 4690);
   EXPECT_EQ(endpoint.latest().progress->seconds_left, 0);
+}
+
+TEST(ProgressEndpoint, has_the_scaling_efficiency_that_was_told_last) {
+  ProgressEndpoint endpoint(local_options());
+  endpoint.started(sample_run());
+  EXPECT_EQ(endpoint.latest().progress->scaling_efficiency, std::nullopt);
+  endpoint.stepped(sample_step());
+  EXPECT_EQ(endpoint.latest().progress->scaling_efficiency, 0.9375);
+  endpoint.finished_epoch(sample_epoch());
+  EXPECT_EQ(endpoint.latest().progress->scaling_efficiency, 0.953125);
+  train::StepReport first_of_an_epoch = sample_step();
+  first_of_an_epoch.scaling_efficiency.reset();
+  endpoint.stepped(first_of_an_epoch);
+  EXPECT_EQ(endpoint.latest().progress->scaling_efficiency, 0.953125);
+  endpoint.finished(sample_summary());
+  EXPECT_EQ(endpoint.latest().progress->scaling_efficiency, 0.964);
 }
 
 TEST(ProgressEndpoint, keeps_the_last_good_checkpoint) {

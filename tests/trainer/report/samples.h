@@ -31,6 +31,7 @@ inline train::StepReport sample_step(std::int64_t step = 1606) {
   report.samples_per_second = 15234.4;
   report.seconds_left = 32.2;
   report.lr = 0.045;
+  report.scaling_efficiency = 0.9375;
   return report;
 }
 
@@ -45,6 +46,7 @@ inline train::EpochReport sample_epoch() {
   report.top5 = 0.9999;
   report.seconds = 3.94;
   report.samples_per_second = 15228;
+  report.scaling_efficiency = 0.953125;
   return report;
 }
 
@@ -56,6 +58,7 @@ inline train::Summary sample_summary() {
   summary.epochs = 10;
   summary.steps = 4690;
   summary.samples_per_second = 15200;
+  summary.scaling_efficiency = 0.964;
   summary.checkpoint = "checkpoints/step-00004690.g1";
   return summary;
 }

@@ -30,10 +30,16 @@ class Recorder : public Observer {
 
 std::unique_ptr<comm::Communicator> join(test::ThreadNetwork& network, const World& world,
                                          int rank) {
-  if (world.size == 1) return comm::make_solo_communicator();
-  comm::WiredOptions options;
-  options.peer_deadline = world.peer_deadline;
-  return network.join(rank, std::move(options));
+  std::unique_ptr<comm::Communicator> communicator;
+  if (world.size == 1) {
+    communicator = comm::make_solo_communicator();
+  } else {
+    comm::WiredOptions options;
+    options.peer_deadline = world.peer_deadline;
+    communicator = network.join(rank, std::move(options));
+  }
+  if (!world.wrap_communicator) return communicator;
+  return world.wrap_communicator(rank, std::move(communicator));
 }
 
 Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& network, int rank) {
@@ -44,8 +50,10 @@ Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& 
                         world.hooks ? world.hooks(rank, stop, network) : Hooks{});
   if (world.on_rank_0_alone && rank != 0) options.checkpoint.directory.clear();
   try {
-    outcome.result = train(options, {backend, *world.training, world.test,
-                                     join(network, world, rank), recorder, stop});
+    Collaborators with{backend, *world.training, world.test, join(network, world, rank), recorder,
+                       stop};
+    if (world.now) with.now = [&world, rank] { return world.now(rank); };
+    outcome.result = train(options, std::move(with));
   } catch (const comm::PeerLost& lost) {
     outcome.peer_lost = true;
     outcome.code = lost.code();

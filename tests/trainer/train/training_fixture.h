@@ -46,6 +46,9 @@ struct World {
   std::function<Hooks(int rank, std::atomic<bool>& stop, test::ThreadNetwork& network)> hooks =
       nullptr;
   std::function<std::unique_ptr<backend::Backend>(int rank)> backend = nullptr;  // = reference
+  std::function<std::unique_ptr<comm::Communicator>(int rank, std::unique_ptr<comm::Communicator>)>
+      wrap_communicator = nullptr;
+  std::function<std::chrono::steady_clock::time_point(int rank)> now = nullptr;  // = the real one
   std::chrono::nanoseconds peer_deadline = std::chrono::seconds(60);
   bool on_rank_0_alone = false;  // the others have no checkpoint directory
 };

@@ -19,8 +19,9 @@ struct Progress {
   double samples_per_second = 0;
   std::optional<double> seconds_left;
   int world_size = 1;
-  std::optional<double> scaling_efficiency;  // against one rank, 1 = perfect
-  std::string time;                          // RFC 3339, UTC: "2024-05-01T12:00:00Z"
+  // Share of their time in which ranks wait for no sum and no peer: 1 is perfect.
+  std::optional<double> scaling_efficiency;
+  std::string time;  // RFC 3339, UTC: "2024-05-01T12:00:00Z"
   bool operator==(const Progress&) const = default;
 };
 
