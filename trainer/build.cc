@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/constants.h"
+#include "trainer/cpu_quota.h"
 #include "trainer/graph/models/models.h"
 
 namespace coxswain {
@@ -79,20 +79,12 @@ std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part
   throw Error(ExitCode::kInternal, "[data] unknown format");
 }
 
-// cpu.max of this cgroup: "200000 100000" is two cores.
-std::optional<int> cgroup_cores() {
-  std::ifstream in("/sys/fs/cgroup/cpu.max");
-  double quota = 0;
-  double period = 0;
-  if (!(in >> quota >> period) || period <= 0) return std::nullopt;  // "max", or no cgroup v2
-  return std::max(1, static_cast<int>(quota / period));
-}
-
 int cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::min(allowed, cgroup_cores().value_or(allowed));
+  const double granted = std::min<double>(allowed, cgroup_cores().value_or(allowed));
+  return std::max(1, static_cast<int>(granted));
 }
 
 optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
