@@ -53,7 +53,8 @@ Json progress() {
                  {"samplesPerSecond", number("Samples a second on all ranks together.")},
                  {"secondsLeft", number("Seconds to the end at this speed.")},
                  {"worldSize", count("Ranks.")},
-                 {"scalingEfficiency", number("Speed against one rank; 1 is perfect.")},
+                 {"scalingEfficiency", number("Share of their time in which ranks wait for no sum "
+                                              "and no peer; 1 is perfect.")},
                  {"time", text("When rank 0 said so.")}});
 }
 

@@ -59,7 +59,7 @@ class Speedometer {
     return all;
   }
   Stretch epoch() const { return since(epoch_began_); }  // the newest, so far
-  Stretch recent() const { return since(marked_); }  // since the last mark
+  Stretch recent() const { return since(marked_); }      // since the last mark
 
  private:
   Stretch since(const Stretch& then) const {
