@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# All tests. --all adds the long sweeps; --quick leaves out the sanitizer builds.
+# All tests. --all adds the long ones; --quick leaves out the sanitizer builds; --cluster runs those on real nodes
+# alone, all of them. Those need root, and what they do stays in network namespaces of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 all=false
 quick=false
+cluster=false
 for argument in "$@"; do
   case "$argument" in
     --all) all=true ;;
     --quick) quick=true ;;
-    *) echo "usage: tests/run.sh [--all] [--quick]" >&2; exit 2 ;;
+    --cluster) cluster=true ;;
+    *) echo "usage: tests/run.sh [--all] [--quick] | --cluster" >&2; exit 2 ;;
   esac
 done
 
@@ -22,7 +25,7 @@ run_tests() {  # build folder, then ctest's own flags
 }
 
 stage "packages"
-cmake/install-dependencies.sh test
+if [ "$(id -u)" -eq 0 ]; then cmake/install-dependencies.sh cluster; else cmake/install-dependencies.sh test; fi
 
 stage "build: release"
 cmake/build.sh release
@@ -30,6 +33,12 @@ cmake/build.sh release
 stage "build: a Kubernetes control plane for the operator's tests"
 # 77: this machine has no Go that can build it; those tests are then skipped, and say so.
 tests/cluster/build.sh kube helm || [ $? -eq 77 ]
+
+if $cluster; then
+  stage "tests on real nodes"
+  run_tests release -R '^e2e_nodes_full$' --verbose
+  exit
+fi
 
 if ! $quick; then
   # The folders without vendor code under AddressSanitizer and UBSan, those with threads under ThreadSanitizer.

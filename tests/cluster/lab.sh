@@ -12,8 +12,9 @@ case ${1:-} in
     exit;;
   ''|-*) usage_error;;
 esac
+[ "$(id -u)" = 0 ] || { echo "lab.sh: needs root" >&2; exit $CANT_RUN_HERE; }
 if [ ! -e "/run/netns/$NAME" ]; then
-  ip netns add "$NAME"
+  ip netns add "$NAME" || exit $CANT_RUN_HERE
   ip -n "$NAME" link set lo up
 fi
 # What fetches from elsewhere leaves the namespace: see `outside` in lib.sh.

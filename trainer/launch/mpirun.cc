@@ -59,6 +59,8 @@ Environment pod_environment(const std::filesystem::path& ssh_config) {
   Environment environment = common_environment();
   set_patience("1", environment);  // nobody can save any more
   environment["OMPI_MCA_btl"] = "self,vader,tcp";
+  // Ranks of one pod must not read each other's memory: seccomp's default profile forbids that.
+  environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none";
   const std::string agent = fmt::format("ssh -F {}", ssh_config.string());
   environment["OMPI_MCA_plm_rsh_agent"] = agent;
   environment["PRTE_MCA_plm_ssh_agent"] = agent;

@@ -69,7 +69,7 @@ std::string sshd_config(const SshSettings& settings) {
       "UseDNS no\n"
       "ClientAliveInterval 15\n"
       "MaxStartups 256\n"
-      "LogLevel ERROR\n";
+      "LogLevel FATAL\n";  // every TCP probe is an error to it
   return text;
 }
 

@@ -82,14 +82,17 @@ class Bed:
         self.nodes = nodes
         self.kubeconfig = self.directory / "admin.kubeconfig"
 
-    def up(self):
+    def up(self, images=()):
+        """With our images and these."""
         os.environ["CRDS"] = ""  # Helm's
+        os.environ["NODE_IMAGES"] = " ".join(["pause", "base", "operator", "trainer-cpu", *images])
         run(CLUSTER / "build.sh", "kube", "coredns", "helm", timeout=1800)
         run(CLUSTER / "cluster.sh", "up", self.directory, self.nodes, timeout=1800)
         os.environ["KUBECONFIG"] = str(self.kubeconfig)
         os.environ["PATH"] = f"{CACHE / 'bin'}:{os.environ['PATH']}"
         self.api = Api(str(self.kubeconfig))
-        run(CLUSTER / "volumes.sh", "pool", self.directory, 10)
+        if not (self.directory / "volumes/pool-1").exists():
+            run(CLUSTER / "volumes.sh", "pool", self.directory, 10)
 
     def down(self):
         run(CLUSTER / "cluster.sh", "down", self.directory, check=False)
@@ -220,10 +223,8 @@ class Scene:
         return "\n".join(told)
 
     def close(self):
-        run("kubectl", "delete", "namespace", self.namespace, "--timeout", "90s", check=False)
-        for name in self.volumes:
-            run(CLUSTER / "volumes.sh", "drop", self.bed.directory, self.namespace, name,
-                check=False)
+        """Its volumes go with the cluster."""
+        run("kubectl", "delete", "namespace", self.namespace, "--wait=false", check=False)
 
 
 def expect(what, found, wanted):

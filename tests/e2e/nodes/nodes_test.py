@@ -11,10 +11,13 @@ import subprocess
 import sys
 import time
 
+import cases_chart
 import cases_faults
+import cases_refusals
+import cases_train
 from node_bed import CANT_RUN_HERE, Bed, Failed, Scene, Skipped
 
-GROUPS = [cases_faults]
+GROUPS = [cases_train, cases_faults, cases_refusals, cases_chart]
 
 
 def chosen(options):
@@ -52,7 +55,7 @@ def main():
     begin = time.monotonic()
     bed = Bed(options.directory)
     try:
-        bed.up()
+        bed.up([] if options.quick else ["pytorch"])
         if "coxswain" not in bed.helm("list", "--short"):
             bed.install()
         print(f"a cluster with the operator after {time.monotonic() - begin:.1f} s", flush=True)

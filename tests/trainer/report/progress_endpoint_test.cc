@@ -45,11 +45,13 @@ TEST(ProgressEndpoint, serves_the_latest_progress) {
   endpoint.saved(sample_checkpoint());
   EXPECT_EQ(get(endpoint, "/progress"),
             R"({"progress":{"epoch":4,"epochs":10,"step":1606,"steps":4690,"loss":0.03123,)"
-            R"("accuracy":0.99117,"samplesPerSecond":15234.4,"secondsLeft":32.2,"worldSize":2,)"
+            R"("accuracy":0.9912,"samplesPerSecond":15234.4,"secondsLeft":32.2,"worldSize":2,)"
             R"("scalingEfficiency":0.9375,"time":"2024-05-01T12:00:00Z"},"checkpoint":)"
             R"({"step":1600,"time":"2024-05-01T12:00:00Z","path":"step-00001600.g1",)"
             R"("bytes":3448640}})");
-  EXPECT_EQ(contract::parse_progress(get(endpoint, "/progress")), endpoint.latest());
+  contract::ProgressDocument told = endpoint.latest();
+  told.progress->accuracy = 0.9912;  // in as many digits as people read
+  EXPECT_EQ(contract::parse_progress(get(endpoint, "/progress")), told);
   test::expect_golden("report/metrics.txt", get(endpoint, "/metrics"));
 }
 

@@ -13,8 +13,12 @@ namespace {
 
 constexpr std::size_t kMaxPathBytes = 1024;
 
-void put(nlohmann::ordered_json& object, const char* name, const std::optional<double>& value) {
-  if (value && std::isfinite(*value)) object[name] = *value;
+// With as many decimals as people read: it stands in tables and in every status.
+void put(nlohmann::ordered_json& object, const char* name, const std::optional<double>& value,
+         int decimals) {
+  if (!value || !std::isfinite(*value)) return;
+  const double scale = std::pow(10, decimals);
+  object[name] = std::round(*value * scale) / scale;
 }
 
 }  // namespace
@@ -25,12 +29,12 @@ nlohmann::ordered_json to_json_object(const Progress& progress) {
   object["epochs"] = progress.epochs;
   object["step"] = progress.step;
   object["steps"] = progress.steps;
-  put(object, "loss", progress.loss);
-  put(object, "accuracy", progress.accuracy);
-  put(object, "samplesPerSecond", progress.samples_per_second);
-  put(object, "secondsLeft", progress.seconds_left);
+  put(object, "loss", progress.loss, 6);
+  put(object, "accuracy", progress.accuracy, 4);
+  put(object, "samplesPerSecond", progress.samples_per_second, 1);
+  put(object, "secondsLeft", progress.seconds_left, 1);
   object["worldSize"] = progress.world_size;
-  put(object, "scalingEfficiency", progress.scaling_efficiency);
+  put(object, "scalingEfficiency", progress.scaling_efficiency, 4);
   if (!progress.time.empty()) object["time"] = progress.time;
   return object;
 }

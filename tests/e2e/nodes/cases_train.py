@@ -1,0 +1,136 @@
+"""Jobs from `kubectl apply` to a trained model that opens elsewhere."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from node_bed import ROOT, Failed, expect, expect_in, mlp, newest_checkpoint, run, weights_of
+
+PROGRAMS = ROOT / "build/release/bin"
+# What each example must reach as it stands, and the seconds that it may take on two busy cores.
+EXAMPLES = {"mlp": (0.92, 60), "mnist": (0.99, 300), "elastic": (0.99, 400),
+            "singa": (0.975, 900), "keras": (0.985, 1500)}
+
+
+def first_step(scene):
+    """The smallest job, images present: how long until it trains."""
+    scene.claim("job")
+    begin = scene.start(mlp("job", 2))
+    scene.trains("job")
+    trains = time.monotonic() - begin
+    scene.reach("job", "Succeeded", 90)
+    return {"to the first step": trains}
+
+
+def watched(scene):
+    """`kubectl get tj -w`, from the first to the last line."""
+    with subprocess.Popen(["kubectl", "-n", scene.namespace, "get", "tj", "-w"],
+                          stdout=subprocess.PIPE, text=True) as watch:
+        scene.start(mlp("job", 8))
+        scene.reach("job", "Succeeded", 120)
+        time.sleep(5)  # the last counts
+        watch.terminate()
+        lines = watch.stdout.read().splitlines()
+    expect("header", lines[0].split(), ["NAME", "PHASE", "WORKERS", "EPOCH", "ACCURACY", "IMAGES/S",
+                                        "CHECKPOINT", "RESTARTS", "AGE"])
+    phases = list(dict.fromkeys(line.split()[1] for line in lines[1:] if len(line.split()) > 3))
+    expect("phases", [p for p in phases if p != "Starting"], ["Queued", "Running", "Succeeded"])
+    last = lines[-1].split()
+    expect("last line", (last[2], last[3], last[6]), ("0/2", "8", str(8 * 469)))
+
+
+def same_bits_as_a_laptop(scene):
+    job = mlp("job", 2)
+    scene.start(job)
+    scene.reach("job", "Succeeded", 90)
+    with tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory, "job.json")
+        file.write_text(json.dumps(job))
+        run(PROGRAMS / "coxswain", "run", "-f", file, "--volume", f"checkpoints={directory}/saved")
+        expect("weights", scene.weights("job"), weights_of(f"{directory}/saved"))
+
+
+def cleaned(scene, policy, left):
+    """What is left of the pods of two workers after their success."""
+    scene.start(mlp("job", 1, runPolicy={"cleanPodPolicy": policy}))
+    scene.reach("job", "Succeeded", 60)
+    scene.until(f"pods {left} with cleanPodPolicy {policy}",
+                lambda: sorted(scene.pods("job")) == left, 60)
+
+
+def clean_all(scene):
+    cleaned(scene, "All", [])
+
+
+def clean_running(scene):
+    cleaned(scene, "Running", ["job-worker-0"])
+
+
+def example(name):
+    def act(scene):
+        accuracy, seconds = EXAMPLES[name]
+        begin = time.monotonic()
+        said = scene.kubectl("apply", "-f", ROOT / f"examples/{name}.yaml")
+        if "Warning" in said:
+            raise Failed(said)
+        status = scene.reach(name, "Succeeded", seconds)
+        reached = status["progress"]["accuracy"]
+        if reached < accuracy:
+            raise Failed(f"{reached} of the test digits, expected {accuracy}")
+        opens_elsewhere(scene, name, reached)
+        return {"seconds": time.monotonic() - begin, "accuracy": reached,
+                "scaling efficiency": status["progress"].get("scalingEfficiency")}
+    act.__name__ = f"example_{name}"
+    return act
+
+
+def volume_of(scene, claim):
+    volume = json.loads(scene.kubectl("get", "pvc", claim, "-o", "json"))["spec"]["volumeName"]
+    return scene.bed.directory / "volumes" / volume
+
+
+def opens_elsewhere(scene, name, accuracy):
+    """The checkpoint, with the released program of this machine."""
+    saved = newest_checkpoint(volume_of(scene, f"{name}-checkpoints"))
+    if saved is None:
+        raise Failed("no checkpoint on the volume")
+    model = re.search(r"model: (\S+)", (ROOT / f"examples/{name}.yaml").read_text())[1]
+    said = run(PROGRAMS / "coxswain-trainer", "eval", f"--model={model}", "--data.format=mnist",
+               "--checkpoint", saved, "--log-format", "json")
+    expect_in("eval", said, f"{accuracy:.4f}"[:6].rstrip("0"))
+
+
+def example_suspended(scene):
+    """Makes nothing, then what it is told to."""
+    scene.kubectl("apply", "-f", ROOT / "examples/suspended.yaml")
+    scene.reach("suspended", "Suspended", 20)
+    expect("pods", scene.pods("suspended"), {})
+    scene.kubectl("patch", "tj", "suspended", "--type=merge", "-p",
+                  '{"spec": {"runPolicy": {"suspend": false}}}')
+    scene.reach("suspended", "Succeeded", 90)
+
+
+def example_pytorch(scene):
+    """PyTorch's own program in its own image, from the environment of its rank alone."""
+    text = (ROOT / "examples/pytorch.yaml").read_text()
+    text = re.sub(r"image: \S+", "image: localhost/pytorch:1", text)
+    scene.kubectl("apply", "-f", "-", text=text)
+    scene.reach("pytorch", "Succeeded", 240)
+    said = scene.kubectl("logs", "pytorch-worker-0")
+    expect_in("log", said, "accuracy")
+
+
+def from_a_pipeline(scene):
+    """The jobs of examples/ci, and the model that they fetch."""
+    said = run(sys.executable, ROOT / "tests/e2e/examples/ci_test.py", check=False, timeout=400)
+    if "FAILED" in said or "OK" not in said:
+        raise Failed(said)
+
+
+QUICK = [first_step, same_bits_as_a_laptop]
+ALL = [first_step, watched, same_bits_as_a_laptop, clean_all, clean_running, example("mlp"),
+       example_suspended, example("mnist"), example("elastic"), example("singa"),
+       example("keras"), example_pytorch, from_a_pipeline]
