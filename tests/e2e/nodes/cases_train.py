@@ -22,7 +22,7 @@ def first_step(scene):
     scene.trains("job")
     trains = time.monotonic() - begin
     scene.reach("job", "Succeeded", 90)
-    return {"to the first step": trains}
+    return {"seconds to the first step": trains}
 
 
 def watched(scene):
@@ -82,7 +82,7 @@ def example(name):
             raise Failed(f"{reached} of the test digits, expected {accuracy}")
         opens_elsewhere(scene, name, reached)
         return {"seconds": time.monotonic() - begin, "accuracy": reached,
-                "scaling efficiency": status["progress"].get("scalingEfficiency")}
+                "scaling efficiency": status["progress"]["scalingEfficiency"]}
     act.__name__ = f"example_{name}"
     return act
 
@@ -120,14 +120,12 @@ def example_pytorch(scene):
     scene.kubectl("apply", "-f", "-", text=text)
     scene.reach("pytorch", "Succeeded", 240)
     said = scene.kubectl("logs", "pytorch-worker-0")
-    expect_in("log", said, "accuracy")
+    expect_in("log", said, "rank 0 of world 2: 100.0%")
 
 
-def from_a_pipeline(scene):
+def from_a_pipeline(_scene):
     """The jobs of examples/ci, and the model that they fetch."""
-    said = run(sys.executable, ROOT / "tests/e2e/examples/ci_test.py", check=False, timeout=400)
-    if "FAILED" in said or "OK" not in said:
-        raise Failed(said)
+    run(sys.executable, ROOT / "tests/e2e/examples/ci_test.py", timeout=400)
 
 
 QUICK = [first_step, same_bits_as_a_laptop]

@@ -31,8 +31,7 @@ def try_case(bed, case):
     scene = Scene(bed, case.__name__)
     try:
         figures = case(scene) or {}
-        told = "".join(f"  {name} {value:.1f} s" if isinstance(value, float) else
-                       f"  {name} {value}" for name, value in figures.items())
+        told = "".join(f"  {name} {value:.4g}" for name, value in figures.items())
         print(f"ok     {time.monotonic() - begin:6.1f} s  {case.__name__}{told}", flush=True)
         return True
     except (Failed, RuntimeError, subprocess.TimeoutExpired) as failure:
