@@ -6,34 +6,32 @@ import time
 from node_bed import CLUSTER, SYSTEM, Failed, expect, expect_in, mlp, run
 
 EPOCHS = 16
-STEPS = EPOCHS * 469
+LONG = 150  # for faults that take a minute to be one
 ORACLES = {}
 
 
-def undisturbed(scene, workers=2):
+def undisturbed(scene, epochs):
     """The weights that this job ends with when nothing happens; trained once."""
-    if workers not in ORACLES:
-        scene.start(mlp("calm", EPOCHS, workers))
-        scene.reach("calm", "Succeeded", 180)
-        ORACLES[workers] = scene.weights("calm")
-        expect("steps", ORACLES[workers][0], STEPS)
-    return ORACLES[workers]
+    if epochs not in ORACLES:
+        scene.start(mlp("calm", epochs))
+        scene.reach("calm", "Succeeded", 300)
+        ORACLES[epochs] = scene.weights("calm")
+        expect("steps", ORACLES[epochs][0], epochs * 469)
+    return ORACLES[epochs]
 
 
-def in_training(scene, workers=2, **options):
-    job = mlp("job", EPOCHS, workers, **options)
-    scene.start(job)
+def in_training(scene, epochs=EPOCHS, **options):
+    scene.start(mlp("job", epochs, **options))
     scene.trains("job", step=300)
     scene.saved("job")
-    return job
 
 
-def ends_as_undisturbed(scene, seconds=180, **restarts):
-    status = scene.reach("job", "Succeeded", seconds)
+def ends_as_undisturbed(scene, epochs=EPOCHS, **restarts):
+    status = scene.reach("job", "Succeeded", 300)
     counted = {key: value for key, value in status.get("restarts", {}).items()
                if value and key != "total"}
     expect("restarts", counted, restarts)
-    expect("weights", scene.weights("job"), undisturbed(scene))
+    expect("weights", scene.weights("job"), undisturbed(scene, epochs))
     return status
 
 
@@ -158,8 +156,24 @@ def node_lost(scene):
     return {"seconds to training again": again}
 
 
+def kubelet_stopped(scene):
+    """On the node of worker 0, whose ranks go on for nobody, with the volume in their hands: the next
+    gang has it, and they leave it alone."""
+    in_training(scene, epochs=LONG, runPolicy={"stuckTerminationSeconds": 10,
+                                               "terminationGracePeriodSeconds": 10})
+    node = scene.pods("job")["job-worker-0"]["spec"]["nodeName"]
+    begin = time.monotonic()
+    scene.bed.node("stop", node, "kubelet")
+    try:
+        again = again_after(scene, begin, seconds=180)
+    finally:
+        scene.bed.node("start", node, "kubelet")
+    ends_as_undisturbed(scene, LONG, node=1)
+    return {"seconds to training again": again}
+
+
 def volume_full(scene):
-    """The save fails, then again, until the job ends and says so; with room it goes on."""
+    """Three saves in a row fail, and the job ends and says so; what was saved before is whole."""
     job = mlp("job", EPOCHS, every=100, checkpoint={"everySteps": 100, "keep": 50},
               runPolicy={"backoffLimit": 0})
     scene.start(job, size="6M")
@@ -173,4 +187,4 @@ def volume_full(scene):
 
 QUICK = [worker_deleted, rank_killed, node_drained, out_of_memory]
 ALL = [*QUICK, first_process_killed, operator_restarted, api_server_restarted, network_cut,
-       volume_full, node_lost]
+       volume_full, node_lost, kubelet_stopped]

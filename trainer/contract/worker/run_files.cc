@@ -28,7 +28,7 @@ constexpr const char* kEnvironmentFile = "env";
 void write_to(const std::filesystem::path& file, int flags, std::string_view text) {
   std::error_code ignored;  // what is wrong shows at open()
   std::filesystem::create_directories(file.parent_path(), ignored);
-  const FileDescriptor fd(open(file.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  const FileDescriptor fd(open(file.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (fd.get() < 0) fail(file);
   if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail(file);
 }

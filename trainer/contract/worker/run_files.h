@@ -11,8 +11,8 @@
 
 #include "trainer/contract/worker/worker_env.h"
 
-// The files through which the processes of one attempt know of each other. In a pod they lie in
-// kRunDirectory, in a local run in <run dir>/<attempt>/worker-<index>.
+// The files through which the processes of one attempt know of each other, for their user alone. In
+// a pod they lie in kRunDirectory, in a local run in <run dir>/<attempt>/worker-<index>.
 namespace coxswain::contract {
 
 std::filesystem::path worker_directory(const WorkerEnv& env);  // of the worker env.index
