@@ -310,7 +310,8 @@ KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::Objec
   // It can't be read, and need not be: its name carries the job's uid, and it never changes.
   const JobKeys keys = make_keys(job.metadata.name, job.metadata.name_space);
   const auto answer = client_.create(kube::kSecrets, job.metadata.name_space, secret(job, keys));
-  if (answer || answer.error().code == 409) return Done{};
+  if (answer || answer.error().reason == "AlreadyExists") return Done{};
+  if (answer.error().code == 409) return Wait{};  // a quota that is being counted: nothing was made
   if (is_refusal(answer.error()))
     return rejection_of(kube::kSecrets, secret_name(job), answer.error());
   return answer.error();

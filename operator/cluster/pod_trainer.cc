@@ -35,6 +35,10 @@ struct Mount {
 
 Json empty_dir(const char* limit) { return {{"emptyDir", {{"sizeLimit", limit}}}}; }
 
+Json memory_dir(const char* limit) {
+  return {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", limit}}}};
+}
+
 // Hostfile and configuration, and the keys where our programs use them.
 Json files_source(const job::TrainingJob& job, const std::string& config_map, bool with_keys) {
   Json sources = Json::array({{{"configMap", {{"name", config_map}}}}});
@@ -68,11 +72,10 @@ std::vector<Mount> mounts_of(const job::TrainingJob& job, const job::WorkerSpec&
     mounts.push_back({kCheckpointsVolume, *job.spec.checkpoints_volume,
                       std::string(contract::kCheckpointsDirectory)});
   if (our_program)
-    mounts.push_back({kRunVolume, empty_dir("64Mi"), std::string(contract::kRunDirectory)});
-  if (!mounts_at(container, kSharedMemoryDirectory)) {
-    const Json memory = {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "1Gi"}}}};
-    mounts.push_back({kSharedMemoryVolume, memory, kSharedMemoryDirectory});
-  }
+    // In memory: the environment for ranks that come over SSH may hold secrets.
+    mounts.push_back({kRunVolume, memory_dir("64Mi"), std::string(contract::kRunDirectory)});
+  if (!mounts_at(container, kSharedMemoryDirectory))
+    mounts.push_back({kSharedMemoryVolume, memory_dir("1Gi"), kSharedMemoryDirectory});
   if (own) mounts.push_back({kTemporaryVolume, empty_dir("1Gi"), kTemporaryDirectory});
   return mounts;
 }

@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 import tempfile
-import textwrap
 import unittest
 
 import helm
@@ -163,7 +162,7 @@ class Install(unittest.TestCase):
     def test_the_first_job_of_the_notes_is_taken(self):
         for values, namespace in ([], "default"), ([f"namespaces={{{TEAMS[0]}}}"], TEAMS[0]):
             notes = must(install(namespace=HOME, values=[*values, KEPT]))
-            job = textwrap.dedent(re.search(r"<<END\n(.*?)\n  END\n", notes, re.S)[1])
+            job = re.search(r"<<END\n(.*?)\nEND\n", notes, re.S)[1]
             self.assertIn("first.yaml: ok, 2 workers", self.validate(job))
             must(kubectl("create", "-f", "-", "--dry-run=server", "-n", namespace, text=job))
             self.assertIn(f"kubectl -n {namespace} get tj first -w", notes)

@@ -35,16 +35,19 @@ class Host {
   const std::string& name() const { return name_; }
   const std::string& words() const { return words_; }
   bool answers() const { return answers_; }
+  bool has_no_address() const {
+    return !answers_ && words_.find("Could not resolve hostname") != std::string::npos;
+  }
   bool asking() const { return question_.has_value(); }
   bool is_due(Clock::time_point now) const { return !answers_ && !asking() && now >= again_; }
 
   void ask(Clock::time_point now) {
     contract::Pipe output = contract::make_pipe();
-    question_.emplace(
-        contract::ProcessOptions{.command = {"ssh", "-F", ssh_config_, name_, kAreYouThere},
-                                 .environment = {},
-                                 .stdout_fd = output.in.get(),
-                                 .stderr_fd = output.in.get()});
+    question_.emplace(contract::ProcessOptions{
+        .command = {"ssh", "-F", ssh_config_, "-o", "ConnectTimeout=1", name_, kAreYouThere},
+        .environment = {},
+        .stdout_fd = output.in.get(),
+        .stderr_fd = output.in.get()});
     output_ = std::move(output.out);
     heard_.clear();
     give_up_ = now + kTryFor;
@@ -146,10 +149,12 @@ std::vector<std::string> read_hostfile(const std::filesystem::path& file, int co
 }
 
 bool wait_for_hosts(const std::vector<std::string>& names, const std::filesystem::path& ssh_config,
-                    const HostPatience& patience, contract::SignalQueue& signals) {
+                    const HostPatience& patience, contract::SignalQueue& signals,
+                    const std::function<void()>& each_turn) {
   std::vector<Host> hosts;
   hosts.reserve(names.size());
   const auto begin = Clock::now();
+  auto counted_from = begin;
   for (const std::string& name : names)
     hosts.emplace_back(name, ssh_config, begin + patience.first_after);
   auto tell = begin + patience.tell_every;
@@ -163,7 +168,9 @@ bool wait_for_hosts(const std::vector<std::string>& names, const std::filesystem
     }
     while (const auto signal = signals.next())
       if (*signal == SIGTERM) return false;
-    if (now >= begin + patience.deadline)
+    each_turn();
+    if (std::ranges::any_of(hosts, &Host::has_no_address)) counted_from = now;
+    if (now >= counted_from + patience.deadline)
       throw Error(ExitCode::kPeersMissing,
                   fmt::format("[launch] did not answer over SSH in {} s: {}",
                               patience.deadline.count() / 1000, missing(hosts)));

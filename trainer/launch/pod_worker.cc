@@ -1,6 +1,8 @@
 #include "trainer/launch/pod_worker.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +23,6 @@ namespace {
 using contract::TerminationMessage;
 using contract::WorkerEnv;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kSshd = "/usr/sbin/sshd";  // it must be called by its whole path
 constexpr milliseconds kLookEvery{50};           // for ranks that announce themselves
@@ -29,7 +30,7 @@ constexpr milliseconds kTurn{1'000};
 // From a container's start until its pod's name is known. Asked sooner, a name server remembers for
 // 5 to 30 s that there is no such name.
 constexpr milliseconds kNamesTake{1'500};
-constexpr milliseconds kFarewell{20'000};  // rank 0 may still write its checkpoint
+constexpr milliseconds kLeastPatience{10'000};
 
 // Leaves what sshd, ssh and whoever comes need.
 SshSettings write_files(const WorkerEnv& env, const WorkerOptions& options) {
@@ -57,6 +58,23 @@ TerminationMessage stopped_before_start() {
   return end;
 }
 
+void check(contract::ChildProcess& sshd) {
+  if (const auto end = sshd.end())
+    throw Error(
+        ExitCode::kInternal,
+        fmt::format("[launch] sshd ended with code {}: its reason stands above", end->code));
+}
+
+// ssh and sshd know nobody without a name.
+void check_user() {
+  if (getpwuid(geteuid()) != nullptr) return;
+  throw Error(
+      ExitCode::kBadInput,
+      fmt::format("[launch] this image has no passwd entry for the user {}, and SSH needs one: "
+                  "run as {}, or add one",
+                  geteuid(), contract::kUserId));
+}
+
 // A worker whose ranks are started by mpirun on worker 0.
 class ServingWorker {
  public:
@@ -77,7 +95,7 @@ class ServingWorker {
         if (!one_failed) let_mpirun_end();
         return end(reports);
       }
-      if (const auto ended = sshd_.end()) throw sshd_failed(*ended);
+      check(sshd_);
       wait_for_news(running);
       contract::collect_orphans({sshd_.pid()});
     }
@@ -95,20 +113,12 @@ class ServingWorker {
     return reports.empty() ? stopped_before_start() : combine(reports);
   }
 
-  // mpirun takes the loss of its daemon here for a failure, and ends the ranks elsewhere.
+  // mpirun takes the loss of its daemon here for a failure, and ends the ranks elsewhere: rank 0
+  // may still write its checkpoint, for as long as whoever told us to stop lets it.
   void let_mpirun_end() {
     sshd_.signal(SIGTERM);
-    const auto deadline = Clock::now() + kFarewell;
-    while (!sshd_.end() && Clock::now() < deadline)
-      contract::wait_readable({sshd_.descriptor()}, kLookEvery);
-    while (contract::collect_orphans({}) && Clock::now() < deadline)
-      contract::wait_readable({}, kLookEvery);
-  }
-
-  static Error sshd_failed(const contract::ProcessEnd& end) {
-    return Error(
-        ExitCode::kInternal,
-        fmt::format("[launch] sshd ended with code {}: its reason stands above", end.code));
+    while (!sshd_.end()) contract::wait_readable({sshd_.descriptor()}, kTurn);
+    while (contract::collect_orphans({})) contract::wait_readable({}, kLookEvery);
   }
 
   void wait_for_news(std::vector<int> descriptors) {
@@ -127,16 +137,19 @@ class ServingWorker {
 TerminationMessage run_pod_worker(const WorkerEnv& env, const WorkerOptions& options) {
   contract::SignalQueue signals{SIGTERM, SIGINT};
   contract::adopt_orphans();
+  check_user();
   const SshSettings settings = write_files(env, options);
   contract::ChildProcess sshd = start_sshd(settings);
   if (env.index > 0) return ServingWorker(env, sshd, signals).wait();
 
   const auto config = ssh_config_file(settings.directory);
   // Before the job's own deadline, so that the reason is told.
-  const HostPatience patience{.deadline = std::chrono::seconds(env.startup_seconds) * 3 / 4,
+  const milliseconds share = std::chrono::seconds(env.startup_seconds) * 3 / 4;
+  const HostPatience patience{.deadline = std::max(share, kLeastPatience),
                               .first_after = kNamesTake};
   const auto hosts = read_hostfile(env.hostfile, env.world_size / env.slots);
-  if (!wait_for_hosts(hosts, config, patience, signals)) return stopped_before_start();
+  if (!wait_for_hosts(hosts, config, patience, signals, [&] { check(sshd); }))
+    return stopped_before_start();
   return launch_from_pod(env, options, config, signals);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <functional>
 #include <optional>
 
 #include "trainer/contract/error.h"
@@ -86,13 +87,16 @@ std::int64_t now_ms() {
 
 class Supervisor {
  public:
-  Supervisor(SignalQueue& signals, ChildProcess& command, std::chrono::milliseconds grace)
-      : signals_(signals), command_(command), grace_(grace) {}
+  // `on_told`: when the order to leave has come; whoever gave it may not wait for the end.
+  Supervisor(SignalQueue& signals, ChildProcess& command, std::chrono::milliseconds grace,
+             std::function<void(const RankReport&)> on_told)
+      : signals_(signals), command_(command), grace_(grace), on_told_(std::move(on_told)) {}
 
   void tell_to_leave() {
     if (kill_time_) return;
     command_.signal(SIGTERM);
     kill_time_ = Clock::now() + grace_;
+    on_told_(report({.code = 128 + SIGTERM, .signal = SIGTERM}));
   }
 
   RankReport wait() {
@@ -135,6 +139,7 @@ class Supervisor {
   SignalQueue& signals_;
   ChildProcess& command_;
   std::chrono::milliseconds grace_;
+  std::function<void(const RankReport&)> on_told_;
   std::optional<Clock::time_point> kill_time_;
   bool asked_to_save_ = false;
 };
@@ -147,13 +152,14 @@ void speak_for_worker(const WorkerEnv& env) {
   contract::write_whole_file(contract::termination_file(env), contract::to_json(combine(reports)));
 }
 
-RankReport supervise(const RankOptions& options, const WorkerEnv& env, SignalQueue& signals) {
+RankReport supervise(const RankOptions& options, const WorkerEnv& env, SignalQueue& signals,
+                     const std::function<void(const RankReport&)>& on_told) {
   ChildProcess command({.command = options.command,
                         .environment = contract::to_env(env),
                         .death_signal = SIGKILL,
                         .stdout_fd = -1,
                         .stderr_fd = -1});
-  return Supervisor(signals, command, options.grace).wait();
+  return Supervisor(signals, command, options.grace, on_told).wait();
 }
 
 void leave_report(RankReport report, const WorkerEnv& env, int rank) {
@@ -194,7 +200,11 @@ int run_rank(const RankOptions& options) {
   contract::announce_this_process(contract::worker_directory(env), place.rank);
   try {
     check_place(env, place);
-    const RankReport report = supervise(options, env, signals);
+    // mpirun's daemon in a pod kills this process before the command's grace is over.
+    const auto on_told = [&](const RankReport& report) {
+      if (env.run_dir.empty()) leave_report(report, env, place.rank);
+    };
+    const RankReport report = supervise(options, env, signals, on_told);
     leave_report(report, env, place.rank);
     return report.code == static_cast<int>(ExitCode::kSaved) ? 0 : report.code;
   } catch (const Error& error) {

@@ -87,7 +87,8 @@ std::string ssh_config(const SshSettings& settings) {
       "UpdateHostKeys no\n"
       "BatchMode yes\n"
       "PreferredAuthentications publickey\n"
-      "ConnectTimeout 1\n"
+      "ConnectTimeout 20\n"
+      "ConnectionAttempts 3\n"  // mpirun asks once
       "ServerAliveInterval 5\n"
       "LogLevel ERROR\n";
   return text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,7 +28,8 @@ struct Stretch {
   // bandwidth that ranks of one machine share, and the time of the thread that exchanges.
   std::optional<double> scaling_efficiency() const {
     if (steps < 2 || seconds <= 0) return std::nullopt;
-    return 1 - seconds_waiting / seconds;
+    // A wait that the first step of an epoch tells was the last one's before it.
+    return std::clamp(1 - seconds_waiting / seconds, 0.0, 1.0);
   }
 };
 

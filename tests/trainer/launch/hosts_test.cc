@@ -18,16 +18,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // In place of ssh: a host answers once there is a file of its name.
-constexpr const char* kFakeSsh = R"(#!/bin/sh
-test "$1" = -F && test "$4" = ready || exit 2
-echo "$3" >> "$2.asked"
-test -e "$2.$3" && exit 0
-test "$3" = late && touch "$2.late"
-test "$3" = silent && exit 255
+constexpr const char* kFakeSsh = R"sh(#!/bin/sh
+test "$1" = -F && test "$6" = ready || exit 2
+test -e "$2.$5" && exit 0
+test "$5" = late && touch "$2.late"
+test "$5" = silent && exit 255
+if test "$5" = nameless; then
+  echo . >> "$2.asked"
+  test "$(wc -l < "$2.asked")" -gt 3 && exit 0
+  echo "ssh: Could not resolve hostname nameless: Name or service not known" >&2
+  exit 255
+fi
 echo "banner" >&2
-echo "ssh: connect to host $3 port 2222: Connection refused" >&2
+echo "ssh: connect to host $5 port 2222: Connection refused" >&2
 exit 255
-)";
+)sh";
 
 class Hosts : public ::testing::Test {
  protected:
@@ -42,13 +47,14 @@ class Hosts : public ::testing::Test {
   void answers(const std::string& host) { std::ofstream(config_.string() + "." + host); }
 
   bool wait(const std::vector<std::string>& hosts, std::chrono::milliseconds deadline) {
-    return wait_for_hosts(hosts, config_, {.deadline = deadline}, signals_);
+    return wait_for_hosts(hosts, config_, {.deadline = deadline}, signals_, each_turn_);
   }
 
   test::TemporaryDirectory directory_;
   std::filesystem::path config_ = directory_.path() / "config";
   std::string path_before_;
   contract::SignalQueue signals_{SIGTERM};
+  std::function<void()> each_turn_ = [] {};
 };
 
 TEST_F(Hosts, are_waited_for_until_each_answers) {
@@ -66,6 +72,16 @@ TEST_F(Hosts, that_do_not_answer_are_named_with_the_last_words) {
     EXPECT_THAT(error.what(), HasSubstr("did not answer over SSH in 1 s: b (ssh: connect to host b "
                                         "port 2222: Connection refused), silent (no answer)"));
   }
+}
+
+TEST_F(Hosts, without_an_address_cost_no_time) {
+  answers("a");
+  EXPECT_TRUE(wait({"a", "nameless"}, 600ms));  // it gets one after 100 + 200 + 400 ms
+}
+
+TEST_F(Hosts, are_waited_for_no_longer_when_a_turn_fails) {
+  each_turn_ = [] { throw Error(ExitCode::kInternal, "sshd ended"); };
+  EXPECT_THROW(wait({"b"}, 20s), Error);
 }
 
 TEST_F(Hosts, are_not_all_named_when_there_are_many) {
