@@ -12,7 +12,7 @@
 {{/* What a selector takes; never changes over upgrades. */}}
 {{- define "coxswain.selectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
@@ -69,7 +69,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "coxswain.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "coxswain.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
 {{- end -}}
 
 {{/* How Prometheus and NetworkPolicies know the pods of jobs. */}}
