@@ -177,7 +177,8 @@ Seconds patience(const Status& before, const Status& after) {
     const Condition* stored = find_condition(before, now.type);
     if (stored && says_nothing(*stored) && says_nothing(now)) now = *stored;
   }
-  return read == before ? kLong : kLittle;
+  // What an ended job is left with is nobody's to wait for.
+  return read == before && !is_terminal(after) ? kLong : kLittle;
 }
 
 Phase phase_of(const Status& status) {
