@@ -181,7 +181,7 @@ class Install(unittest.TestCase):
                                   ).returncode == 0, "no CRDs of prometheus-operator")
         rendered = must(helm.template("coxswain", HOME, ["crds.enabled=false"],
                                       [helm.GOLDEN / "everything.values.yaml"]))
-        rendered = rendered.replace("namespace: team-a\n", f"namespace: {TEAMS[0]}\n")
+        rendered = rendered.replace('namespace: "team-a"\n', f"namespace: {TEAMS[0]}\n")
         said = must(kubectl("create", "--dry-run=server", "--validate=strict",
                             "--warnings-as-errors", "-f", "-", text=rendered))
         self.assertEqual(rendered.count("\nkind: "), said.count("created (server dry run)"), said)

@@ -15,7 +15,8 @@ def restarted(scene, cause, last=None, workers=2):
     job = scene.reach("Running", 1)
     expect("again", told(job), {"phase": "Running", "attempt": 1, "restarts": {cause: 1},
                                 "conditions": RUNNING_AGAIN})
-    expect("pods", scene.attempts(), {f"a-worker-{i}": "1" for i in range(workers)})
+    pods = {f"a-worker-{i}": "1" for i in range(workers)}
+    scene.until(f"pods {pods}", lambda: scene.attempts() == pods)
     expect_part("lastFailure", status_of(job)["lastFailure"], {"attempt": 0, **(last or {})})
     # The first restart does not wait.
     expect("retry times", {status_of(r.object).get("nextRetryTime")
