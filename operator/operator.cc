@@ -44,6 +44,10 @@ constexpr milliseconds kAnswersWithin{2500};
 constexpr milliseconds kLeaseReleasedWithin{1000};
 constexpr std::chrono::minutes kTellAgain{1};
 
+// Most of a pod's bytes, and nobody here reads them. Of no other kind does anybody either.
+const kube::LeftOut kUnread{
+    {"metadata", "managedFields"}, {"spec", "containers"}, {"spec", "initContainers"}};
+
 kube::ListQuery query_of(const std::string& name_space, const std::string& selector = "") {
   kube::ListQuery query;
   query.name_space = name_space;
@@ -125,6 +129,7 @@ class Operator {
 
   kube::ClientOptions client_options() {
     kube::ClientOptions client;
+    client.left_out = kUnread;
     client.sleep = [this](milliseconds time) {
       controller::interruptible_sleep(time, calls_over_.get_token());
     };

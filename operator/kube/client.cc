@@ -74,8 +74,8 @@ void complete(const Resource& resource, Json& item) {
 // What the lines of one watch say, until it ends.
 class WatchReader {
  public:
-  explicit WatchReader(const std::function<void(const WatchEvent&)>& on_event)
-      : on_event_(on_event) {}
+  WatchReader(const LeftOut& left_out, const std::function<void(const WatchEvent&)>& on_event)
+      : left_out_(left_out), on_event_(on_event) {}
 
   // False: the watch is over.
   bool add(std::string_view piece) {
@@ -88,7 +88,7 @@ class WatchReader {
 
  private:
   bool take(std::string_view line) {
-    const auto event = parse_watch_event(line);
+    const auto event = parse_watch_event(line, left_out_);
     if (!event) {
       distrust(fmt::format("a line of {} bytes that is no event", line.size()));
     } else if (event->type == WatchEventType::kError) {
@@ -113,6 +113,7 @@ class WatchReader {
                                       .retry_after = {}}};
   }
 
+  const LeftOut& left_out_;
   const std::function<void(const WatchEvent&)>& on_event_;
   LineBuffer lines_;
   std::optional<WatchEnd> end_;
@@ -183,7 +184,7 @@ Result<Json> Client::remove(const Resource& resource, const std::string& name_sp
 Result<Json> Client::call(Request request, const std::string& resource) {
   const Result<Response> response = send(std::move(request), resource);
   if (!response) return response.error();
-  auto object = parse_object(response->body);
+  auto object = parse_object(response->body, options_.left_out);
   if (!object) return unreadable(response->status);
   return std::move(*object);
 }
@@ -232,7 +233,7 @@ Result<std::string> Client::list(const Resource& resource, const ListQuery& quer
       continue_token.clear();
       continue;
     }
-    const auto page = parse_list_page(response->body, [&](Json item) {
+    const auto page = parse_list_page(response->body, options_.left_out, [&](Json item) {
       complete(resource, item);
       on_item(std::move(item));
     });
@@ -254,7 +255,7 @@ WatchEnd Client::watch(const Resource& resource, const ListQuery& query, const s
       .content_type = {},
       .body = {},
       .deadline = kIdleWatch};
-  WatchReader reader(on_event);
+  WatchReader reader(options_.left_out, on_event);
   const auto began = steady_clock::now();
   const Response response = transport_.stream(
       request, stop, [&reader](std::string_view piece) { return reader.add(piece); });

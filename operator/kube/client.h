@@ -28,6 +28,7 @@ struct ClientOptions {
   std::function<void(const Call&)> on_call = [](const Call&) {};
   // How the client waits between two tries; tests pass their own.
   std::function<void(std::chrono::milliseconds)> sleep;
+  LeftOut left_out = {};  // of every object that comes in
   int tries = 4;  // 429 and 5xx, and no answer; at most 30 s in all, the server's Retry-After kept
 };
 

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "operator/kube/watch.h"
+#include "operator/kube/json_reader.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/child_process.h"
 

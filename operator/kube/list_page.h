@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "operator/kube/object.h"
+#include "operator/kube/json_reader.h"
 
 // PURE: what a page of a list holds.
 namespace coxswain::kube {
@@ -18,7 +18,7 @@ struct ListPage {
 
 // Hands each item to `on_item` as soon as it is read: one at a time in memory. nullopt for what is
 // no list, or nested deeper than kMaxDepth; items before the place may have been handed on.
-std::optional<ListPage> parse_list_page(std::string_view text,
+std::optional<ListPage> parse_list_page(std::string_view text, const LeftOut& left_out,
                                         const std::function<void(Json item)>& on_item);
 
 }  // namespace coxswain::kube

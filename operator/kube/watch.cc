@@ -88,34 +88,8 @@ std::string explain(int code, std::string_view body) {
 
 }  // namespace
 
-bool nested_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-std::optional<Json> parse_object(std::string_view text) {
-  if (nested_too_deep(text)) return std::nullopt;
-  Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return std::nullopt;
-  return object;
-}
-
-std::optional<WatchEvent> parse_watch_event(std::string_view line) {
-  std::optional<Json> event = parse_object(line);
+std::optional<WatchEvent> parse_watch_event(std::string_view line, const LeftOut& left_out) {
+  std::optional<Json> event = parse_envelope(line, left_out);
   if (!event) return std::nullopt;
   const auto word = event->find("type");
   const auto object = event->find("object");

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "operator/kube/json_reader.h"
 #include "operator/kube/object.h"
 #include "operator/kube/result.h"
 
@@ -22,17 +23,10 @@ struct WatchEvent {
 };
 
 inline constexpr std::size_t kMaxLineBytes = 8 << 20;
-inline constexpr int kMaxDepth = 64;  // of the JSON of an object
-
-// Whether JSON text is nested deeper than kMaxDepth. Counts brackets only.
-bool nested_too_deep(std::string_view text);
 
 // One line of a watch. nullopt for what is no event of a known type, is no JSON, or is nested
 // deeper than kMaxDepth: the watch is then given up, and everything listed anew.
-std::optional<WatchEvent> parse_watch_event(std::string_view line);
-
-// The object of an answer; the same limits.
-std::optional<Json> parse_object(std::string_view text);
+std::optional<WatchEvent> parse_watch_event(std::string_view line, const LeftOut& left_out = {});
 
 // Cuts a stream into lines. Value.
 class LineBuffer {

@@ -59,6 +59,40 @@ TEST(Watch, counts_the_depth_outside_of_texts_only) {
   EXPECT_TRUE(parse_object(R"({"a":")" + std::string(100, '[') + R"(\"[[[[[[\\"})"));
 }
 
+TEST(JsonReader, leaves_out_members_of_an_object_wherever_it_is_read) {
+  const LeftOut left_out{{"metadata", "managedFields"}, {"spec", "containers"}};
+  const std::string object =
+      R"({"metadata":{"managedFields":[{"a":{"b":[1]}},"c"],"name":"p"},)"
+      R"("spec":{"containers":7,"template":{"spec":{"containers":[8]}},"nodeName":"n"},)"
+      R"("containers":9,"status":{"metadata":{"managedFields":[10]}}})";
+  const Json expected = {
+      {"metadata", {{"name", "p"}}},
+      {"spec", {{"template", {{"spec", {{"containers", Json::array({8})}}}}}, {"nodeName", "n"}}},
+      {"containers", 9},
+      {"status", {{"metadata", {{"managedFields", Json::array({10})}}}}}};
+  EXPECT_EQ(parse_object(object, left_out), expected);
+  const auto event = parse_watch_event(R"({"type":"ADDED","object":)" + object + "}", left_out);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->object, expected);
+  int num_items = 0;
+  EXPECT_TRUE(parse_list_page(
+      R"({"items":[)" + object + "," + object + R"(],"metadata":{"resourceVersion":"1"}})",
+      left_out, [&](const Json& item) {
+        EXPECT_EQ(item, expected);
+        ++num_items;
+      }));
+  EXPECT_EQ(num_items, 2);
+}
+
+TEST(JsonReader, counts_the_depth_of_what_it_leaves_out) {
+  const LeftOut left_out{{"metadata", "managedFields"}};
+  const auto object = [](int depth) {
+    return R"({"metadata":{"managedFields":)" + nested(depth) + "}}";
+  };
+  EXPECT_TRUE(parse_object(object(kMaxDepth - 2), left_out));
+  EXPECT_FALSE(parse_object(object(kMaxDepth - 1), left_out));
+}
+
 TEST(LineBuffer, gives_the_same_lines_wherever_the_bytes_are_cut) {
   const std::string text = "one\n\nthree and more\nrest";
   for (std::size_t first = 0; first <= text.size(); ++first) {
@@ -98,11 +132,11 @@ TEST(LineBuffer, refuses_a_line_over_the_limit) {
 }
 
 TEST(ErrorOf, says_what_the_server_said) {
-  const ApiError error = error_of(
-      409,
-      R"({"kind":"Status","reason":"AlreadyExists","message":"pods \"a\" already exists",)"
-      R"("code":409})",
-      {});
+  const ApiError error =
+      error_of(409,
+               R"({"kind":"Status","reason":"AlreadyExists","message":"pods \"a\" already exists",)"
+               R"("code":409})",
+               {});
   EXPECT_EQ(to_text(error), "409 AlreadyExists: pods \"a\" already exists");
 }
 
@@ -146,11 +180,11 @@ TEST(ErrorOf, cuts_a_long_message_between_two_characters) {
 
 TEST(ListPage, hands_on_the_items_one_by_one) {
   std::vector<std::string> names;
-  const auto page = parse_list_page(
-      R"({"kind":"PodList","items":[{"metadata":{"name":"a"},"items":[{"b":1}]},)"
-      R"({"metadata":{"name":"b"}}],)"
-      R"("metadata":{"resourceVersion":"12","continue":"next"}})",
-      [&](const Json& item) { names.push_back(meta_of(item).name); });
+  const auto page =
+      parse_list_page(R"({"kind":"PodList","items":[{"metadata":{"name":"a"},"items":[{"b":1}]},)"
+                      R"({"metadata":{"name":"b"}}],)"
+                      R"("metadata":{"resourceVersion":"12","continue":"next"}})",
+                      {}, [&](const Json& item) { names.push_back(meta_of(item).name); });
   ASSERT_TRUE(page);
   EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(page->version, "12");
@@ -160,7 +194,7 @@ TEST(ListPage, hands_on_the_items_one_by_one) {
 TEST(ListPage, takes_a_list_without_items) {
   for (const char* items : {"", R"("items":null,)", R"("items":[],)"}) {
     const auto page =
-        parse_list_page(std::string("{") + items + R"("metadata":{"resourceVersion":"12"}})",
+        parse_list_page(std::string("{") + items + R"("metadata":{"resourceVersion":"12"}})", {},
                         [](const Json&) { FAIL(); });
     ASSERT_TRUE(page) << items;
     EXPECT_EQ(page->continue_token, "");
@@ -180,7 +214,7 @@ TEST(ListPage, refuses_what_is_no_list) {
       R"({"items":[{"a":)" + nested(64) + R"(}],"metadata":{"resourceVersion":"1"}})",
   };
   for (const std::string& text : cases)
-    EXPECT_FALSE(parse_list_page(text, [](const Json&) {})) << text.substr(0, 80);
+    EXPECT_FALSE(parse_list_page(text, {}, [](const Json&) {})) << text.substr(0, 80);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "operator/kube/watch.h"
+#include "operator/kube/json_reader.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::scripted {
