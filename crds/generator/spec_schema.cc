@@ -118,7 +118,7 @@ Json run_policy() {
                                 standard.suspend)},
        {"backoffLimit",
         with_default(integer("Restarts spent on the job's own failures. Restarts for preemption, "
-                             "lost nodes or late starts are counted apart and spend none.",
+                             "lost nodes or one late start are counted apart and spend none.",
                              0),
                      standard.backoff_limit)},
        {"activeDeadlineSeconds",

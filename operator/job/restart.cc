@@ -23,6 +23,22 @@ Loss forced_loss(const TrainingJob& job, const Worker& worker, Time now) {
   return loss;
 }
 
+// A gang that does not come together once may be the cluster's accident; twice in a row, with no
+// Running between, it is taken for the job's own failure.
+bool failed_to_start_before(const Status& status) {
+  const Condition* restarting = find_condition(status, condition::kRestarting);
+  return restarting && restarting->status && restarting->reason == to_text(Cause::kStartup);
+}
+
+std::optional<End> spend(const Spec& spec, const Loss& loss, Status& status) {
+  const int limit = spec.run_policy.backoff_limit;
+  if (status.restarts.failure >= limit)
+    return End{"BackoffLimitExceeded", fmt::format("failed after {} restarts (backoffLimit {}): {}",
+                                                   status.restarts.failure, limit, describe(loss))};
+  ++status.restarts.failure;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status) {
@@ -31,28 +47,21 @@ std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status) {
       return End{loss.ruled ? "FailurePolicy" : loss.failure.reason, describe(loss)};
     case Cause::kPreemption:
       ++status.restarts.preemption;
-      break;
+      return std::nullopt;
     case Cause::kNode:
       ++status.restarts.node;
-      break;
+      return std::nullopt;
     case Cause::kStartup:
+      if (failed_to_start_before(status)) return spend(spec, loss, status);
       ++status.restarts.startup;
-      break;
+      return std::nullopt;
     case Cause::kPeer:  // counted once its own cause is known
-      break;
+      return std::nullopt;
     case Cause::kFailure:
       // A restart that spends nothing is the cluster's affair by the user's own word.
-      if (loss.ignores_backoff_limit) {
-        ++status.restarts.preemption;
-        break;
-      }
-      if (status.restarts.failure >= spec.run_policy.backoff_limit)
-        return End{
-            "BackoffLimitExceeded",
-            fmt::format("failed after {} restarts (backoffLimit {}): {}", status.restarts.failure,
-                        spec.run_policy.backoff_limit, describe(loss))};
-      ++status.restarts.failure;
-      break;
+      if (!loss.ignores_backoff_limit) return spend(spec, loss, status);
+      ++status.restarts.preemption;
+      return std::nullopt;
   }
   return std::nullopt;
 }

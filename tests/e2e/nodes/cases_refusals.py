@@ -84,8 +84,9 @@ def silent_host(scene):
 
 
 def tampered_keys(scene, change, *words):
-    """Keys that don't fit: the pods wait for a node until they are in place."""
-    job = template(mlp("job", runPolicy={"startupDeadlineSeconds": 12}),
+    """Keys that don't fit: the pods wait for a node until they are in place. One start that fails
+    is forgiven, the next spends the job's retries."""
+    job = template(mlp("job", runPolicy={"startupDeadlineSeconds": 12, "backoffLimit": 0}),
                    nodeSelector={"coxswain.test/ready": "yes"})
     scene.start(job)
     secrets = scene.until("secret", lambda: [
@@ -98,10 +99,15 @@ def tampered_keys(scene, change, *words):
     run("kubectl", "label", "nodes", "--all", "coxswain.test/ready=yes")
     try:
         failure = scene.until("last failure", lambda: scene.status("job").get("lastFailure"), 60)
+        expect("exit code", failure["exitCode"], 69)
+        expect_in("message", failure["message"], *words)
+        status = scene.reach("job", "Failed", 60)
     finally:
         run("kubectl", "label", "nodes", "--all", "coxswain.test/ready-")
-    expect("exit code", failure["exitCode"], 69)
-    expect_in("message", failure["message"], *words)
+    failed = scene.condition("job", "Failed")
+    expect("reason", failed["reason"], "BackoffLimitExceeded")
+    expect_in("message", failed["message"], *words)
+    expect("restarts", status["restarts"], {**status["restarts"], "startup": 1, "failure": 0})
 
 
 def wrong_host_key(scene):

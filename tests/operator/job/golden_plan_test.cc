@@ -112,6 +112,16 @@ std::vector<Situation> failures() {
        [](auto& seen) { seen.failed(0, 65).running(1); }},
       {"counts_missing_peers_as_startup", make_job().starting(),
        [](auto& seen) { seen.failed(0, 69).said("PeersMissing", "Start").pending(1).scheduled(); }},
+      {"counts_missing_peers_in_a_row_as_failure", make_job().restarting(1, "Startup"),
+       [](auto& seen) {
+         seen.failed(0, 69).said("PeersMissing", "Start").attempt(1);
+         seen.pending(1).scheduled().attempt(1);
+       }},
+      {"fails_when_no_gang_comes_together", make_job().backoff_limit(0).restarting(1, "Startup"),
+       [](auto& seen) {
+         seen.failed(0, 69).said("PeersMissing", "Start").attempt(1);
+         seen.pending(1).scheduled().attempt(1);
+       }},
       {"counts_a_preempted_pod_apart", make_job().running(),
        [](auto& seen) { seen.running(0).running(1).disruption("PreemptionByScheduler"); }},
       {"counts_a_lost_node_apart", make_job().running(),
