@@ -45,9 +45,9 @@ class Api:
             connection.request(method, path, data, {"Content-Type": content_type})
             response = connection.getresponse()
             return response.status, response.read()
-        except OSError:
+        except OSError as problem:
             connection.close()
-            raise
+            raise type(problem)(f"{method} {path}: {problem}") from problem
 
     def must(self, method, path, body=b"", content_type="application/json", also=()):
         """The parsed answer; RuntimeError for a status that is neither 2xx nor in `also`."""

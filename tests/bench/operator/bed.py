@@ -104,10 +104,18 @@ class Bed:
             paths = [side.jobs_path(namespace) for side in sides]
             paths += [path_of(version, namespace, plural) for version, plural in CHILDREN]
             for path in paths:
-                self.load.must("DELETE", path + "?gracePeriodSeconds=0&propagationPolicy=Background",
-                               also=(404, 405))
+                wait_for(f"the delete of {path}", 600, lambda: self._deletes_all(path))
             for path in paths[:-2]:
                 wait_for(f"the end of {path}", 300, lambda: self._is_empty(path), 0.5)
+
+    def _deletes_all(self, path):
+        """False: the API server gave up after its 60 s. What it deleted stays deleted."""
+        try:
+            status, _ = self.load.send(
+                "DELETE", path + "?gracePeriodSeconds=0&propagationPolicy=Background")
+        except ConnectionError:
+            return False
+        return status in (200, 404, 405)
 
     def _is_empty(self, path):
         status, answer = self.load.send("GET", path + "?limit=1")
