@@ -327,6 +327,7 @@ class Operator {
 int run_operator(const OperatorOptions& options) {
   // A few threads that wait need no heaps of their own.
   mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);  // fixed: a page of a list is given back once it is read
   contract::SignalQueue signals({SIGINT, SIGTERM});  // first: later threads inherit it
   kube::limit_http_threads(kHttpThreads);
   // The HTTP library reads the system's certificates for each connection, needed or not: 6 MiB, and
