@@ -254,7 +254,8 @@ class Operator {
   void watch_pods(std::deque<Watch<cluster::SeenPod>>& watches, const std::string& name_space) {
     add_watch<cluster::SeenPod>(watches, pods_, kube::kPods,
                                 query_of(name_space, cluster::kJobLabel), cluster::read_pod,
-                                [this](const kube::ObjectMeta&, const cluster::SeenPod& pod) {
+                                [this](const kube::ObjectMeta& meta, const cluster::SeenPod& pod) {
+                                  cluster_.heard(meta, pod);
                                   queue_.add_after(pod.job_key, kPodChangesTogether);
                                 });
   }

@@ -171,12 +171,29 @@ job::Observed KubeCluster::observe(const job::TrainingJob& job) {
     if (tells_progress(job, entry.value.worker)) address = entry.value.address;
     observed.workers.push_back(std::move(entry.value.worker));
   }
+  observed.gone = failed_and_gone(job, observed.workers);
   if (memory.rejection && memory.rejected_generation == job.metadata.generation)
     observed.rejection = memory.rejection;
   contract::ProgressDocument told = options_.ask(job, address);
   observed.progress = std::move(told.progress);
   observed.checkpoint = std::move(told.checkpoint);
   return observed;
+}
+
+// Asked for after the pods that are there: a pod is remembered before it goes.
+std::vector<job::Worker> KubeCluster::failed_and_gone(const job::TrainingJob& job,
+                                                      const std::vector<job::Worker>& present) {
+  const bool is_over = job.status.completion_time.has_value();
+  std::vector<job::Worker> gone;
+  change(job, [&](Memory& memory) {
+    std::erase_if(memory.failed, [&](const auto& entry) {
+      return is_over || entry.second.id.attempt < job.status.attempt - 1;
+    });
+    for (const auto& [uid, worker] : memory.failed)
+      if (std::ranges::find(present, uid, &job::Worker::uid) == present.end())
+        gone.push_back(worker);
+  });
+  return gone;
 }
 
 void KubeCluster::list_pods(const job::TrainingJob& job) {
@@ -407,8 +424,20 @@ KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job) {
   return answer.error().code == 404 ? Outcome{Wait{}} : Outcome{answer.error()};
 }
 
+void KubeCluster::heard(const ObjectMeta& meta, const SeenPod& pod) {
+  if (pod.worker.phase != job::WorkerPhase::kFailed) return;
+  const std::lock_guard lock(mutex_);
+  const auto memory = memory_.find(pod.job_key);
+  if (memory != memory_.end() && memory->second.uid == meta.controller_uid)
+    memory->second.failed[meta.uid] = pod.worker;
+}
+
 void KubeCluster::enter_pod(const kube::Json& pod) {
-  if (auto seen = read_pod(pod)) pods_.put_answer(kube::meta_of(pod), std::move(*seen));
+  auto seen = read_pod(pod);
+  if (!seen) return;
+  const ObjectMeta meta = kube::meta_of(pod);
+  heard(meta, *seen);
+  pods_.put_answer(meta, std::move(*seen));
 }
 
 }  // namespace coxswain::cluster

@@ -62,6 +62,9 @@ class KubeCluster : public Cluster {
   // store may be behind. Null: it is gone. Throws Error.
   Job read(const std::string& key);
 
+  // To be told of every pod that a watch brings: one that failed may be gone at the next look.
+  void heard(const kube::ObjectMeta& meta, const SeenPod& pod);
+
   job::Observed observe(const job::TrainingJob& job) override;
   bool record(const job::TrainingJob& job, const job::Status& status,
               const std::vector<job::Event>& events) override;
@@ -79,6 +82,7 @@ class KubeCluster : public Cluster {
     std::string uid;
     bool stale = false;         // the store may be behind what is stored: read at the source
     std::uint64_t written = 0;  // the newest version that we wrote
+    std::map<std::string, job::Worker> failed;  // by uid; of this attempt and the one before
     std::optional<job::Rejection> rejection;
     int rejected_generation = 0;
     std::chrono::system_clock::time_point retry_at;  // creates rest until then
@@ -87,6 +91,8 @@ class KubeCluster : public Cluster {
   Memory recall(const job::TrainingJob& job);
   void change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit);
   void list_pods(const job::TrainingJob& job);
+  std::vector<job::Worker> failed_and_gone(const job::TrainingJob& job,
+                                           const std::vector<job::Worker>& present);
   bool creates_rest(const job::TrainingJob& job);
   void conclude(const job::TrainingJob& job, std::span<const job::Action> actions,
                 const std::vector<Outcome>& outcomes);

@@ -49,6 +49,8 @@ struct Installation {
 struct Observed {
   Time now;
   std::vector<Worker> workers;  // of this job's uid, every attempt, terminating ones too
+  std::vector<Worker> gone;     // as they were last seen: those that failed, of this attempt and
+                                // the one before, as far as somebody remembers
   std::optional<Progress> progress;
   std::optional<CheckpointStatus> checkpoint;
   std::optional<Rejection> rejection;  // until a create succeeds

@@ -43,6 +43,14 @@ bool succeeded(const Pass& pass) {
   return first && first->phase == WorkerPhase::kSucceeded;
 }
 
+// How a worker that is there no more was lost: by its end, if that was seen.
+Loss loss_of_gone(const Pass& pass, const WorkerId& id) {
+  std::optional<Loss> loss;
+  for (const Worker& worker : pass.observed.gone)
+    if (worker.id == id) loss = classify(pass.job, worker, pass.observed.now);
+  return loss ? *loss : classify_gone(pass.job, id, pass.observed.now);
+}
+
 // The first cause why the recorded attempt can't go on. A worker that isn't there is a loss once
 // all were there; before that it is still to be made.
 std::optional<Loss> first_loss(const Pass& pass) {
@@ -54,7 +62,7 @@ std::optional<Loss> first_loss(const Pass& pass) {
     const Worker* worker = pass.view.find(id);
     std::optional<Loss> loss;
     if (worker) loss = classify(pass.job, *worker, pass.observed.now);
-    if (!worker && complete_once) loss = classify_gone(pass.job, id, pass.observed.now);
+    if (!worker && complete_once) loss = loss_of_gone(pass, id);
     if (loss && (!first || precedes(*loss, *first))) first = std::move(loss);
   }
   return first;

@@ -93,6 +93,7 @@ std::string to_text(const Action& action) {
 std::string to_text(const Observed& observed) {
   std::string text;
   for (const Worker& worker : observed.workers) text += to_line(worker) + "\n";
+  for (const Worker& worker : observed.gone) text += to_line(worker) + " gone\n";
   if (observed.rejection)
     text +=
         fmt::format("rejected {}: {}\n", observed.rejection->reason, observed.rejection->message);

@@ -140,9 +140,7 @@ std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) 
   if (!held || job.status.workers == 0) return std::nullopt;
   std::optional<Loss> first;
   bool left = false;
-  for (Worker worker : observed.workers) {
-    if (worker.id.attempt >= job.status.attempt) continue;
-    left = true;
+  const auto consider = [&](Worker worker) {
     std::optional<Loss> loss;
     const auto stuck = stuck_time(job, worker);
     const bool by_itself = ended_by_itself(job, worker);
@@ -150,9 +148,16 @@ std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) 
     if (by_itself) loss = classify(job, worker, observed.now);
     if (!has_ended(worker) && stuck && observed.now >= *stuck)
       loss = forced_loss(job, worker, observed.now);
-    if (!loss || loss->cause == Cause::kPeer) continue;
+    if (!loss || loss->cause == Cause::kPeer) return;
     if (!first || precedes(*loss, *first)) first = std::move(loss);
+  };
+  for (const Worker& worker : observed.workers) {
+    if (worker.id.attempt >= job.status.attempt) continue;
+    left = true;
+    consider(worker);
   }
+  for (const Worker& worker : observed.gone)
+    if (worker.id.attempt < job.status.attempt) consider(worker);
   if (first || left) return first;
   Loss unknown;
   unknown.cause = Cause::kFailure;

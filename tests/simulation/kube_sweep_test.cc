@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tests/simulation/kube_simulation.h"
+#include "tests/simulation/life_steps.h"
 #include "tests/support/test_flags.h"
 
 // Every fault at every point of every workload: the production operator (client, stores, cluster,
@@ -151,6 +152,22 @@ TEST(KubeSweep, every_event_late_lost_or_repeated) {
       }
     }
   sweep(cases);
+}
+
+// Both come before the operator looks: the cause is the pod's own, not that it vanished.
+TEST(KubeLife, pod_that_fails_and_vanishes_is_counted_by_its_end) {
+  const Workload life = to_success("fails_and_vanishes", mpi(2),
+                                   {runs(0, 2,
+                                         [](Scene& scene) {
+                                           scene.end_pod(worker(1), 137, "OOMKilled");
+                                           scene.delete_pod(worker(1));
+                                         })},
+                                   1, 2);
+  const Outcome outcome = simulate(life, {});
+  EXPECT_FALSE(outcome.breach) << *outcome.breach;
+  const Json restarts = outcome.end.at("/jobs/mnist/restarts"_json_pointer);
+  EXPECT_EQ(restarts.at("failure"), 1) << restarts;
+  EXPECT_EQ(restarts.at("preemption"), 0) << restarts;
 }
 
 }  // namespace coxswain::test

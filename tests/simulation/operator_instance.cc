@@ -62,7 +62,8 @@ OperatorInstance::OperatorInstance(Wire& wire)
             add(kube::key_of(meta), milliseconds(0));
           }),
       pod_sink_(pods_, "", cluster::read_pod,
-                [this](const kube::ObjectMeta&, const cluster::SeenPod& pod) {
+                [this](const kube::ObjectMeta& meta, const cluster::SeenPod& pod) {
+                  cluster_.heard(meta, pod);
                   add(pod.job_key, milliseconds(0));
                 }) {
   link_.jobs = &jobs_;

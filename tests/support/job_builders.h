@@ -164,6 +164,12 @@ class ObservedBuilder {
     last().id.role = job::Role::kServer;
     return *this;
   }
+  // The last one is there no more.
+  ObservedBuilder& gone() {
+    observed_.gone.push_back(last());
+    observed_.workers.pop_back();
+    return *this;
+  }
   ObservedBuilder& attempt(int value) {
     last().id.attempt = value;
     return *this;

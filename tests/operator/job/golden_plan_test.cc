@@ -101,6 +101,11 @@ std::vector<Situation> failures() {
          seen.failed(0, 71).said("PeerLost").attempt(0);
          seen.failed(1, 137).reason("OOMKilled").attempt(0);
        }},
+      {"takes_the_cause_of_a_peer_that_is_gone", make_job().restarting(1, "Peer"),
+       [](auto& seen) {
+         seen.failed(1, 137).reason("OOMKilled").attempt(0).gone();
+         seen.failed(0, 71).said("PeerLost").attempt(0);
+       }},
       {"takes_a_stuck_peer_for_a_lost_node", make_job().restarting(1, "Peer"),
        [](auto& seen) { seen.after(300).running(1).attempt(0).terminating(120); }},
       {"counts_an_unexplained_peer_as_failure", make_job().restarting(1, "Peer"), [](auto&) {}},
@@ -128,6 +133,8 @@ std::vector<Situation> failures() {
        [](auto& seen) { seen.running(0).failed(1, {}).disruption("DeletionByTaintManager"); }},
       {"counts_a_vanished_pod_as_preemption", make_job().running(),
        [](auto& seen) { seen.running(0); }},
+      {"takes_the_cause_of_a_pod_that_failed_and_vanished", make_job().running(),
+       [](auto& seen) { seen.failed(1, 137).reason("OOMKilled").gone().running(0); }},
       {"counts_a_drained_pod_as_preemption", make_job().running(),
        [](auto& seen) {
          seen.failed(0, 75).said("Saved").failed(1, 75).said("Saved").terminating(70);
