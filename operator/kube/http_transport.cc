@@ -27,7 +27,7 @@ constexpr std::chrono::minutes kLibraryTimeout{10};
 constexpr int kMaxRetryAfter = 3600;
 
 // Runs what follows at once, on the thread that got there, instead of handing it to another.
-class AtOnce : public pplx::scheduler_interface {
+class AtOnce final : public pplx::scheduler_interface {
  public:
   void schedule(pplx::TaskProc_t work, void* argument) override { work(argument); }
 };
