@@ -77,7 +77,7 @@ if [ "$phase" != Succeeded ]; then
   exit 1
 fi
 
-# A pod that mounts the volume, of the image that the job ran with.
+# The pod of examples/reader.yaml for this run: it mounts its volume, and is of the image that the job ran with.
 create <<END
 apiVersion: v1
 kind: Pod
@@ -92,11 +92,15 @@ spec:
   - name: reader
     image: $(field image)
     command: [sleep, "3600"]
-    resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {cpu: "1", memory: 256Mi}}
+    resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {cpu: "1", memory: 1Gi}}
     securityContext:
       {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
-    volumeMounts: [{name: checkpoints, mountPath: /checkpoints, readOnly: true}]
-  volumes: [{name: checkpoints, persistentVolumeClaim: {claimName: $claim}}]
+    volumeMounts:
+    - {name: checkpoints, mountPath: /checkpoints, readOnly: true}
+    - {name: tmp, mountPath: /tmp}
+  volumes:
+  - {name: checkpoints, persistentVolumeClaim: {claimName: $claim}}
+  - {name: tmp, emptyDir: {sizeLimit: 1Gi}}
 END
 reader=${made[-1]}
 if ! wait_for "$reader" condition=Ready 300; then

@@ -360,6 +360,9 @@ def main():
     coxswain, rewrite = sys.argv[1], "--rewrite" in sys.argv[2:]
     failures = []
     run("kubectl", "create", "namespace", NAMESPACE)
+    # For the pod among the examples.
+    run("kubectl", "label", "namespace", NAMESPACE,
+        "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
     kubectl("delete", "tj", "--all", "--timeout=30s")
     try:
         check_rows(coxswain, rewrite, failures)

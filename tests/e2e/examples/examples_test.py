@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every job of examples/ by `coxswain run`: its result, its accuracy, its checkpoint.
+"""Every job of examples/ by `coxswain run`: its result, its accuracy, its checkpoint. And the pod
+that fetches a model.
 
 In short, on the first digits and for an epoch or two; with --full as they stand, on all of them:
 what their comments promise.
@@ -151,6 +152,25 @@ def check_pytorch(directory, _full, _small):
     return f"{said[0][1]}%"
 
 
+def check_reader(_directory, _full, _small):
+    """The pod that README hands out: of this version's image, and the same as the pipeline's."""
+    text = (EXAMPLES / "reader.yaml").read_text()
+    pod = text[text.index("apiVersion:"):]
+    version = re.search(r"project\(coxswain VERSION ([\d.]+)",
+                        (harness.ROOT / "CMakeLists.txt").read_text())[1]
+    image = f"registry.example.org/coxswain/trainer-cpu:{version}"
+    script = (EXAMPLES / "ci/train.sh").read_text()
+    its_pod = re.search(r"<<END\n(apiVersion: v1\nkind: Pod\n.*?)END\n", script, re.S)[1]
+    its_pod = its_pod.replace("{generateName: ci-reader-}", "{name: reader}").replace(
+        "$(field image)", image).replace("$claim", "mnist-checkpoints")
+    if pod != its_pod:
+        raise AssertionError(f"it is\n{pod}\nand by examples/ci/train.sh it would be\n{its_pod}")
+    claim = "metadata: {name: mnist-checkpoints}\n"
+    if claim not in (EXAMPLES / "mnist.yaml").read_text():
+        raise AssertionError("mnist.yaml makes no claim mnist-checkpoints")
+    return "as the pipeline's, on the claim of mnist.yaml"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="as they stand, on all digits")
@@ -158,7 +178,7 @@ def main():
     arguments = parser.parse_args()
     checks = {name: lambda *a, name=name: check_training(name, *a) for name in TRAINED}
     checks |= {"elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
-               "pytorch.yaml": check_pytorch}
+               "pytorch.yaml": check_pytorch, "reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}
     failures = [f"{name}: has no test" for name in sorted(there - named)]
