@@ -38,14 +38,18 @@ flags_of_docker() {
   done
 }
 
-# build TARGET TAG
+# build TARGET TAG    its log stays if it fails
 build() {
+  local log
   local flags=(--file "$ROOT/docker/Dockerfile" --target "$1" --tag "$2"
                --build-arg "BASE_IMAGE=${BASE_IMAGE:-debian:bookworm-slim}")
   [ -z "$programs" ] || flags+=(--build-context "programs=$programs")
   "flags_of_$tool"
-  "${builder[@]}" build "${flags[@]}" "$ROOT" >"$work/log" 2>&1 ||
-    { tail -40 "$work/log" >&2; die "$1 could not be built; the last words are above"; }
+  log=$(mktemp -t "coxswain-$1.XXXXXX.log")
+  printf 'building %s: this may take several minutes; log: %s\n' "$1" "$log"
+  "${builder[@]}" build "${flags[@]}" "$ROOT" >"$log" 2>&1 ||
+    { tail -40 "$log" >&2; die "$1 could not be built; its last words are above, all are in $log"; }
+  rm -f "$log"
 }
 
 # write_archive TAG FILE
