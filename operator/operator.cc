@@ -172,7 +172,8 @@ class Operator {
                                const job::Status& after) { recorded(before, after); },
             .ask =
                 [this](const job::TrainingJob& job, const std::string& address) {
-                  return poller_.ask(job.metadata.uid, cluster::key_of(job), address);
+                  const int gang = job.status.workers > 0 ? job.status.attempt : -1;
+                  return poller_.ask(job.metadata.uid, cluster::key_of(job), gang, address);
                 },
             .event_dropped = [this] { metrics_.count_dropped_event(); }};
   }

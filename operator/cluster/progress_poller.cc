@@ -24,16 +24,17 @@ ProgressPoller::ProgressPoller(PollerOptions options)
     : options_(std::move(options)), parallel_(kHelpers) {}
 
 contract::ProgressDocument ProgressPoller::ask(const std::string& uid, const std::string& key,
-                                               const std::string& address) {
+                                               int attempt, const std::string& address) {
   const std::lock_guard lock(mutex_);
-  if (address.empty()) {
-    const auto found = jobs_.find(uid);
-    if (found == jobs_.end()) return {};
-    found->second.address.clear();
-    return found->second.told;
-  }
+  if (address.empty() && !jobs_.contains(uid)) return {};
   Job& job = jobs_[uid];
+  if (job.attempt != attempt) job = Job{};  // its last words were its end, and newer
   job.key = key;
+  job.attempt = attempt;
+  if (address.empty()) {
+    job.address.clear();
+    return job.told;
+  }
   if (job.address != address) {
     job.address = address;
     job.interval = options_.interval;

@@ -35,8 +35,9 @@ class ProgressPoller {
 
   explicit ProgressPoller(PollerOptions options);
 
-  // What the job told last. From now on it is asked at `address`; no more if that is empty.
-  contract::ProgressDocument ask(const std::string& uid, const std::string& key,
+  // What the job told last in this attempt. From now on it is asked at `address`; no more if that
+  // is empty.
+  contract::ProgressDocument ask(const std::string& uid, const std::string& key, int attempt,
                                  const std::string& address);
   void forget(const std::string& uid);
 
@@ -46,6 +47,7 @@ class ProgressPoller {
  private:
   struct Job {
     std::string key;
+    int attempt = -1;
     std::string address;
     Clock::time_point due;
     std::chrono::seconds interval{0};

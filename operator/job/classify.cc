@@ -88,6 +88,8 @@ Failure describe(const TrainingJob& job, const Worker& worker, Time now) {
     failure.phase = said->phase;
     if (!said->message.empty()) failure.message = said->message;
   }
+  if (failure.reason == "OOMKilled")
+    failure.message = "memory ran out: raise resources.limits.memory of the template's container";
   if (worker.deletion_time && worker.disruption.empty() && !ended_by_itself(job, worker)) {
     failure.reason = "PodDeleted";
     if (failure.message.empty()) failure.message = "the pod was deleted, not by the operator";

@@ -141,6 +141,12 @@ const contract::TerminationMessage* last_message(const GangView& view) {
   return nullptr;
 }
 
+// A name is of one checkpoint for ever: who resumes from it has nothing new to tell.
+void enter_checkpoint(const std::optional<CheckpointStatus>& told, Status& status) {
+  const bool is_known = told && status.checkpoint && told->path == status.checkpoint->path;
+  if (told && !is_known) status.checkpoint = told;
+}
+
 }  // namespace
 
 std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit) {
@@ -152,10 +158,11 @@ std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit
 
 void enter_progress(Status& status, const Observed& observed, const GangView& view) {
   if (observed.progress) status.progress = observed.progress;
-  if (observed.checkpoint) status.checkpoint = observed.checkpoint;
+  enter_checkpoint(observed.checkpoint, status);
   const contract::TerminationMessage* message = last_message(view);
-  if (message && message->progress) status.progress = message->progress;
-  if (message && message->checkpoint) status.checkpoint = message->checkpoint;
+  if (!message) return;
+  if (message->progress) status.progress = message->progress;
+  enter_checkpoint(message->checkpoint, status);
 }
 
 Seconds patience(const Status& before, const Status& after) {
@@ -202,7 +209,8 @@ Status with_observations(const TrainingJob& job, const Observed& observed, const
   }
   Status fresh = status;
   enter_progress(fresh, observed, view);
-  const bool due = !status.progress || status.progress->epoch != fresh.progress->epoch ||
+  const bool due = !status.progress || last_message(view) ||
+                   status.progress->epoch != fresh.progress->epoch ||
                    is_due(status.progress->time, observed.now);
   if (due) status.progress = fresh.progress;
   if (!status.checkpoint || last_message(view) || is_due(status.checkpoint->time, observed.now))

@@ -154,8 +154,22 @@ Plan decide(Pass pass, Event event) {
   return plan;
 }
 
+// "attempt 0 reached its end: epoch 10, accuracy 99.51 %, checkpoint step-00004690.g1"
+std::string describe_end(const Status& status) {
+  std::vector<std::string> parts;
+  if (status.progress) {
+    parts.push_back(fmt::format("epoch {}", status.progress->epoch));
+    if (const auto accuracy = status.progress->accuracy)
+      parts.push_back(fmt::format("accuracy {:.2f} %", *accuracy * 100));
+  }
+  if (status.checkpoint) parts.push_back("checkpoint " + status.checkpoint->path);
+  return fmt::format("attempt {} reached its end{}{}", status.attempt, parts.empty() ? "" : ": ",
+                     fmt::join(parts, ", "));
+}
+
 Plan finish(Pass pass) {
-  const std::string message = fmt::format("attempt {} reached its end", pass.status.attempt);
+  enter_progress(pass.status, pass.observed, pass.view);
+  const std::string message = describe_end(pass.status);
   end_job(pass.status, Phase::kSucceeded, {true, "Succeeded", message}, pass.stamp());
   return decide(std::move(pass), {false, "Succeeded", message});
 }

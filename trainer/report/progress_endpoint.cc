@@ -17,6 +17,28 @@ void gauge(std::string& text, std::string_view name, std::string_view help,
                       name, help, *value);
 }
 
+// A checkpoint that was there before.
+contract::CheckpointProgress describe(const std::filesystem::path& checkpoint, std::int64_t step,
+                                      std::chrono::system_clock::time_point now) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(checkpoint, error);
+  contract::CheckpointProgress found{
+      .step = step,
+      .time = contract::to_rfc3339(
+          error ? now
+                : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+                      std::chrono::file_clock::to_sys(written))),
+      .path = checkpoint.filename().string(),
+      .bytes = 0};
+  std::filesystem::directory_iterator file(checkpoint, error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
+    std::error_code no_file;
+    const std::uintmax_t size = file->file_size(no_file);
+    if (!no_file) found.bytes += static_cast<std::int64_t>(size);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string to_metrics(const contract::ProgressDocument& document) {
@@ -59,6 +81,7 @@ contract::ProgressDocument ProgressEndpoint::latest() const {
 void ProgressEndpoint::started(const train::RunInfo& info) {
   const std::lock_guard lock(mutex_);
   contract::Progress progress;
+  progress.epoch = info.epoch;
   progress.epochs = info.epochs;
   progress.step = info.first_step;
   progress.steps = info.total_steps;
@@ -66,6 +89,8 @@ void ProgressEndpoint::started(const train::RunInfo& info) {
   progress.time = contract::to_rfc3339(options_.now());
   document_.progress = progress;
   evaluated_ = false;
+  if (!info.resumed_from.empty())
+    document_.checkpoint = describe(info.resumed_from, info.first_step, options_.now());
 }
 
 void ProgressEndpoint::stepped(const train::StepReport& report) {

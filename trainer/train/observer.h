@@ -25,6 +25,8 @@ struct RunInfo {
   std::string fingerprint;
   std::vector<std::string> notes;         // e.g. "resumed step-00000400.g1: continues bit for bit"
   std::int64_t first_step = 0;            // > 0 after a resume
+  std::int64_t epoch = 0;                 // under way, from 1; the last one if all are done
+  std::string resumed_from;               // path of the checkpoint; empty: from the beginning
 };
 
 // Value. Sums over all ranks after a step.

@@ -196,6 +196,8 @@ RunInfo Training::describe() const {
   info.fingerprint = state_.fingerprint;
   info.notes = notes_;
   info.first_step = state_.step;
+  info.epoch = complete() && state_.samples_in_epoch == 0 ? state_.epoch : state_.epoch + 1;
+  info.resumed_from = resumed_from_;
   return info;
 }
 

@@ -42,11 +42,11 @@ struct Bench {
 TEST(ProgressPoller, tells_what_rank_0_said_and_wakes_its_job_when_it_is_new) {
   Bench bench;
   bench.answers["10.0.0.1"] = R"({"progress":{"epoch":3,"step":40,"time":"t"}})";
-  EXPECT_FALSE(bench.poller.ask("u", "ns/a", "10.0.0.1").progress);
+  EXPECT_FALSE(bench.poller.ask("u", "ns/a", 0, "10.0.0.1").progress);
   EXPECT_THAT(bench.asked_at(seconds(0)), ElementsAre("10.0.0.1"));
   EXPECT_THAT(bench.news, ElementsAre("ns/a"));
-  ASSERT_TRUE(bench.poller.ask("u", "ns/a", "10.0.0.1").progress);
-  EXPECT_EQ(bench.poller.ask("u", "ns/a", "10.0.0.1").progress->epoch, 3);
+  ASSERT_TRUE(bench.poller.ask("u", "ns/a", 0, "10.0.0.1").progress);
+  EXPECT_EQ(bench.poller.ask("u", "ns/a", 0, "10.0.0.1").progress->epoch, 3);
   EXPECT_THAT(bench.asked_at(seconds(9)), IsEmpty()) << "not before 10 s are over";
   EXPECT_THAT(bench.asked_at(seconds(10)), ElementsAre("10.0.0.1"));
   EXPECT_THAT(bench.news, ElementsAre("ns/a")) << "nothing new the second time";
@@ -54,7 +54,7 @@ TEST(ProgressPoller, tells_what_rank_0_said_and_wakes_its_job_when_it_is_new) {
 
 TEST(ProgressPoller, asks_an_endpoint_that_is_silent_less_and_less) {
   Bench bench;
-  bench.poller.ask("u", "ns/a", "10.0.0.1");
+  bench.poller.ask("u", "ns/a", 0, "10.0.0.1");
   std::vector<int> times;
   for (int second = 0; second < 700; ++second)
     if (!bench.asked_at(seconds(second)).empty()) times.push_back(second);
@@ -63,19 +63,30 @@ TEST(ProgressPoller, asks_an_endpoint_that_is_silent_less_and_less) {
 
 TEST(ProgressPoller, asks_no_more_once_the_address_is_gone) {
   Bench bench;
-  bench.poller.ask("u", "ns/a", "10.0.0.1");
-  bench.poller.ask("u", "ns/a", "");
+  bench.poller.ask("u", "ns/a", 0, "10.0.0.1");
+  bench.poller.ask("u", "ns/a", 0, "");
   EXPECT_THAT(bench.asked_at(seconds(100)), IsEmpty());
-  bench.poller.ask("u", "ns/a", "10.0.0.2");
+  bench.poller.ask("u", "ns/a", 0, "10.0.0.2");
   EXPECT_THAT(bench.asked_at(seconds(101)), ElementsAre("10.0.0.2"));
   bench.poller.forget("u");
   EXPECT_THAT(bench.asked_at(seconds(1000)), IsEmpty());
 }
 
+TEST(ProgressPoller, forgets_what_an_attempt_said_once_it_is_over) {
+  Bench bench;
+  bench.answers["10.0.0.1"] = R"({"progress":{"epoch":3,"step":40,"time":"t"}})";
+  bench.poller.ask("u", "ns/a", 0, "10.0.0.1");
+  bench.asked_at(seconds(0));
+  EXPECT_TRUE(bench.poller.ask("u", "ns/a", 0, "").progress) << "it may be about to end";
+  EXPECT_FALSE(bench.poller.ask("u", "ns/a", 1, "").progress);
+  EXPECT_FALSE(bench.poller.ask("u", "ns/a", 1, "10.0.0.1").progress);
+}
+
 TEST(ProgressPoller, asks_twenty_a_second_the_longest_waiting_first) {
   Bench bench;
   for (int i = 0; i < 50; ++i)
-    bench.poller.ask(fmt::format("u{}", i), fmt::format("ns/{}", i), fmt::format("10.0.0.{}", i));
+    bench.poller.ask(fmt::format("u{}", i), fmt::format("ns/{}", i), 0,
+                     fmt::format("10.0.0.{}", i));
   EXPECT_EQ(bench.asked_at(seconds(0)).size(), 20u);
   EXPECT_EQ(bench.asked_at(seconds(1)).size(), 20u);
   EXPECT_EQ(bench.asked_at(seconds(2)).size(), 10u);
@@ -84,7 +95,7 @@ TEST(ProgressPoller, asks_twenty_a_second_the_longest_waiting_first) {
 TEST(ProgressPoller, takes_no_answer_that_is_none) {
   Bench bench;
   bench.answers["10.0.0.1"] = "<html>";
-  bench.poller.ask("u", "ns/a", "10.0.0.1");
+  bench.poller.ask("u", "ns/a", 0, "10.0.0.1");
   EXPECT_THAT(bench.asked_at(seconds(0)), ElementsAre("10.0.0.1"));
   EXPECT_THAT(bench.news, IsEmpty());
 }

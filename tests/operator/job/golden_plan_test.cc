@@ -214,6 +214,15 @@ std::vector<Situation> ends() {
   return {
       {"succeeds_with_rank_zero", make_job().running(),
        [](auto& seen) { seen.succeeded(0).running(1); }},
+      {"tells_of_its_model_at_the_end", make_job().running(),
+       [](auto& seen) {
+         seen.succeeded(0).running(1);
+         seen.value().progress.emplace();
+         seen.value().progress->epoch = 10;
+         seen.value().progress->accuracy = 0.99512;
+         seen.value().checkpoint.emplace();
+         seen.value().checkpoint->path = "step-00004690.g1";
+       }},
       {"waits_for_all_workers_of_env", make_job().env().running(),
        [](auto& seen) { seen.succeeded(0).running(1); }},
       {"remembers_succeeded_ranks",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "tests/support/test_flags.h"
@@ -53,6 +55,27 @@ TEST(ProgressEndpoint, serves_the_latest_progress) {
   told.progress->accuracy = 0.9912;  // in as many digits as people read
   EXPECT_EQ(contract::parse_progress(get(endpoint, "/progress")), told);
   test::expect_golden("report/metrics.txt", get(endpoint, "/metrics"));
+}
+
+TEST(ProgressEndpoint, tells_from_the_start_what_it_resumes_from) {
+  const test::TemporaryDirectory directory;
+  const auto checkpoint = directory.path() / "step-00001407.g1";
+  std::filesystem::create_directory(checkpoint);
+  std::ofstream(checkpoint / "model.safetensors") << std::string(100, 'x');
+  std::ofstream(checkpoint / "MANIFEST.json") << std::string(10, 'x');
+  ProgressEndpoint endpoint(local_options());
+  train::RunInfo info = sample_run();
+  info.first_step = 1407;
+  info.epoch = 4;
+  info.resumed_from = checkpoint.string();
+  endpoint.started(info);
+  const contract::ProgressDocument told = endpoint.latest();
+  EXPECT_EQ(told.progress->epoch, 4);
+  ASSERT_TRUE(told.checkpoint);
+  EXPECT_EQ(told.checkpoint->path, "step-00001407.g1");
+  EXPECT_EQ(told.checkpoint->step, 1407);
+  EXPECT_EQ(told.checkpoint->bytes, 110);
+  EXPECT_GE(told.checkpoint->time, "2025-01-01T00:00:00Z") << "that of the directory";
 }
 
 TEST(ProgressEndpoint, keeps_the_accuracy_of_the_test_images_once_known) {
