@@ -165,7 +165,19 @@ class Install(unittest.TestCase):
             job = re.search(r"<<END\n(.*?)\nEND\n", notes, re.S)[1]
             self.assertIn("first.yaml: ok, 2 workers", self.validate(job))
             must(kubectl("create", "-f", "-", "--dry-run=server", "-n", namespace, text=job))
-            self.assertIn(f"kubectl -n {namespace} get tj first -w", notes)
+            self.assertEqual([  # pasted as they stand: each comes to its end
+                f"kubectl -n {namespace} wait tj/first "
+                "--for=jsonpath='{.status.completionTime}' --timeout=10m",
+                f"kubectl -n {namespace} get tj first",
+                f"kubectl -n {namespace} logs first-worker-0",
+            ], re.findall("^kubectl -n .*", notes, re.M))
+            helm.helm("uninstall", "coxswain", "-n", HOME)
+
+    def test_the_notes_warn_of_images_that_nobody_published(self):
+        for value, warns in {"image.tag=v1": True, "image.registry=registry.example.org": False,
+                             "image.repository=registry.example.org/operator": False}.items():
+            notes = must(install(namespace=HOME, values=[value, KEPT]))
+            self.assertEqual(warns, "image.registry is empty" in notes, value)
             helm.helm("uninstall", "coxswain", "-n", HOME)
 
     def validate(self, job):
