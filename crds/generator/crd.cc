@@ -24,6 +24,7 @@ Json columns() {
       column("Checkpoint", "integer", ".status.checkpoint.step"),
       column("Restarts", "integer", ".status.restarts.total"),
       column("Age", "date", ".metadata.creationTimestamp"),
+      wide(column("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason")),
       wide(column("Loss", "number", ".status.progress.loss")),
       wide(column("Step", "integer", ".status.progress.step")),
       wide(column("Last failure", "string", ".status.lastFailure.reason")),
@@ -56,7 +57,7 @@ Json root_schema(const Json& kubernetes) {
        {"spec", spec_schema(kubernetes)},
        {"status", status_schema()}});
   schema = requiring(std::move(schema), {"spec"});
-  return with_rules(std::move(schema), {name_rule(), change_rule()});
+  return with_rules(std::move(schema), {name_rule(), change_rule(), suspend_rule()});
 }
 
 }  // namespace

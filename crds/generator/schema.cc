@@ -17,8 +17,8 @@ Json time(const std::string& meaning) {
 Json boolean(const std::string& meaning) { return described(meaning, {{"type", "boolean"}}); }
 
 Json integer(const std::string& meaning, std::int64_t min, std::int64_t max) {
-  return described(
-      meaning, {{"type", "integer"}, {"format", "int32"}, {"minimum", min}, {"maximum", max}});
+  return described(meaning,
+                   {{"type", "integer"}, {"format", "int32"}, {"minimum", min}, {"maximum", max}});
 }
 
 Json big_integer(const std::string& meaning) {
@@ -44,6 +44,9 @@ Json with(Json schema, const char* key, Json value) {
 }
 
 Json with_default(Json schema, Json value) {
+  // `kubectl explain` shows no defaults of its own.
+  const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+  schema["description"] = schema["description"].get<std::string>() + " Default: " + shown + ".";
   return with(std::move(schema), "default", std::move(value));
 }
 

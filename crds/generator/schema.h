@@ -36,7 +36,7 @@ Json object(const std::string& meaning, Fields fields);
 Json described(const std::string& meaning, Json schema);
 
 Json with(Json schema, const char* key, Json value);
-Json with_default(Json schema, Json value);
+Json with_default(Json schema, Json value);  // told in the description too
 Json requiring(Json schema, std::initializer_list<const char*> fields);
 
 template <class E, std::size_t N>

@@ -202,6 +202,9 @@ std::string is_suspended(const char* job) {
   return fmt::format("(has({0}.spec.runPolicy) && {0}.spec.runPolicy.suspend)", job);
 }
 
+constexpr const char* kHasEnded = "(has(oldSelf.status) && has(oldSelf.status.completionTime))";
+constexpr const char* kMakeAnew = "delete it and create it anew";
+
 constexpr const char* kSameReplicas =
     "(has(self.spec.elasticPolicy) || "
     "self.spec.replicaSpecs.Worker.replicas == oldSelf.spec.replicaSpecs.Worker.replicas)";
@@ -274,7 +277,13 @@ Rule change_rule() {
       "set spec.runPolicy.suspend: true to change it; a running job takes changes of runPolicy "
       "alone (but for schedulingPolicy), and of Worker.replicas if it has an elasticPolicy";
   return {rule, std::string("fixed once the job has started: ") + advice,
-          fmt::format("'fixed once the job has started:' + {} + '; {}'", changed, advice)};
+          fmt::format("'fixed once the job has started:' + {} + ({} ? '; it has ended: {}' : '; {}')",
+                      changed, kHasEnded, kMakeAnew, advice)};
+}
+
+Rule suspend_rule() {
+  return {fmt::format("!{} || {} == {}", kHasEnded, is_suspended("self"), is_suspended("oldSelf")),
+          fmt::format("the job has ended: {}", kMakeAnew), "", ".spec.runPolicy.suspend"};
 }
 
 }  // namespace coxswain::crd

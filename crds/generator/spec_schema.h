@@ -8,7 +8,8 @@ namespace coxswain::crd {
 // and VolumeSource.
 Json spec_schema(const Json& kubernetes);
 
-// The rule over a change of `spec`, which asks the status: it belongs to the root.
+// Rules over a change of `spec`, which ask the status: they belong to the root.
 Rule change_rule();
+Rule suspend_rule();
 
 }  // namespace coxswain::crd

@@ -176,6 +176,7 @@ ROWS = {
 }
 
 STARTED = {"attempt": 1, "phase": "Running", "attemptStartTime": "2026-01-01T00:00:00Z"}
+ENDED = {**STARTED, "phase": "Succeeded", "completionTime": "2026-01-01T01:00:00Z"}
 INVALID = {**STARTED, "conditions": [{
     "type": "Invalid", "status": "True", "reason": "Invalid", "message": "x",
     "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}]}
@@ -221,6 +222,12 @@ CHANGES = [
     ("all at once in an Invalid job", GOOD, INVALID, FIXED, None),
     ("image of a job that is Invalid no more", GOOD, VALID, {"image": "x"},
      "fixed once the job has started: spec.image;"),
+    ("image of a job that has ended", GOOD, ENDED, {"image": "x"},
+     "fixed once the job has started: spec.image; it has ended: delete it and create it anew"),
+    ("suspend of a job that has ended", GOOD, ENDED, {"runPolicy": {"suspend": True}},
+     "the job has ended: delete it and create it anew"),
+    ("ttl of a job that has ended", GOOD, ENDED, {"runPolicy": {"ttlSecondsAfterFinished": 9}},
+     None),
     ("replicas of a started job", GOOD, STARTED, resized(3),
      "fixed once the job has started: spec.replicaSpecs.Worker.replicas;"),
     ("replicas of an elastic job", plus(ELASTIC), STARTED, resized(3), None),
@@ -325,7 +332,9 @@ def check_view(failures):
     status = {**STARTED, "ready": "1/2", "workers": 2, "selector": "coxswain.dev/job=view",
               "restarts": {"total": 1}, "checkpoint": {"step": 1200},
               "progress": {"epoch": 3, "accuracy": 0.9912, "samplesPerSecond": 15200.7,
-                           "loss": 0.031, "step": 1234}, "lastFailure": {"reason": "OOMKilled"}}
+                           "loss": 0.031, "step": 1234}, "lastFailure": {"reason": "OOMKilled"},
+              "conditions": [{"type": "Ready", "status": "False", "reason": "Unschedulable",
+                              "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     manifest = plus(ELASTIC).replace("name: mnist", "name: view")
     steps = [("create", "-f", "-"),
              ("patch", "tj", "view", "--subresource=status", "--type=merge", "-p",
@@ -338,9 +347,9 @@ def check_view(failures):
     _, said = kubectl("get", "tj", "view", "-o", "wide")
     cells = [re.split(r" {2,}", line.strip()) for line in said.split("\n")]
     names = ["NAME", "PHASE", "WORKERS", "EPOCH", "ACCURACY", "IMAGES/S", "CHECKPOINT", "RESTARTS",
-             "AGE", "LOSS", "STEP", "LAST FAILURE"]
-    values = ["view", "Running", "1/2", "3", "0.9912", "15200", "1200", "1", None, "0.031", "1234",
-              "OOMKilled"]
+             "AGE", "REASON", "LOSS", "STEP", "LAST FAILURE"]
+    values = ["view", "Running", "1/2", "3", "0.9912", "15200", "1200", "1", None, "Unschedulable",
+              "0.031", "1234", "OOMKilled"]
     if cells[0] != names or [v and c for c, v in zip(cells[1], values)] != values:
         failures.append(f"kubectl get -o wide shows:\n{said}")
     _, said = kubectl("get", "tj", "view", "--subresource=scale", "-o", "json")
