@@ -77,7 +77,7 @@ if [ "$phase" != Succeeded ]; then
   exit 1
 fi
 
-# The pod of examples/reader.yaml for this run: it mounts its volume, and is of the image that the job ran with.
+# The pod of reader.yaml for this run: it mounts its volume, and is of the image that the job ran with.
 create <<END
 apiVersion: v1
 kind: Pod

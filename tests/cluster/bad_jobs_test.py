@@ -290,7 +290,7 @@ def check_rows(coxswain, rewrite, failures):
 
 
 def check_examples(failures):
-    files = sorted((ROOT / "examples").glob("*.yaml")) + [ROOT / "examples/ci/job.yaml"]
+    files = sorted((ROOT / "examples").rglob("*.yaml"))
     if not files:
         failures.append("no examples found")
     for file in files:

@@ -154,7 +154,7 @@ def check_pytorch(directory, _full, _small):
 
 def check_reader(_directory, _full, _small):
     """The pod that README hands out: of this version's image, and the same as the pipeline's."""
-    text = (EXAMPLES / "reader.yaml").read_text()
+    text = (EXAMPLES / "ci/reader.yaml").read_text()
     pod = text[text.index("apiVersion:"):]
     version = re.search(r"project\(coxswain VERSION ([\d.]+)",
                         (harness.ROOT / "CMakeLists.txt").read_text())[1]
@@ -178,7 +178,7 @@ def main():
     arguments = parser.parse_args()
     checks = {name: lambda *a, name=name: check_training(name, *a) for name in TRAINED}
     checks |= {"elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
-               "pytorch.yaml": check_pytorch, "reader.yaml": check_reader}
+               "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}
     failures = [f"{name}: has no test" for name in sorted(there - named)]

@@ -141,10 +141,9 @@ def objects_are_as_planned(job, scene):
 
 
 def examples(scene):
-    """All jobs at once, as they are; the suspended one makes no pod."""
+    """All at once, as they are; the suspended one makes no pod."""
     files = sorted((ROOT / "examples").glob("*.yaml"))
     manifests = {file.stem: in_namespace(scene, file.read_text()) for file in files}
-    del manifests["reader"]  # a pod of nobody
     scene.kubectl("apply", "-f", "-", text="\n---\n".join(manifests.values()))
     scene.reach("Suspended", job="suspended")
     del manifests["suspended"]
@@ -172,7 +171,7 @@ def reads_like_a_dashboard(scene):
                                "CHECKPOINT", "RESTARTS", "AGE"])
     expect("row", rows[1][:-1], ["a", "Succeeded", "0/2", "3", "0.75", "1234", "30", "1"])
     wide = re.split(r" {2,}", scene.kubectl("get", "tj", "-o", "wide").splitlines()[1])
-    expect("wide", wide[9:], ["0.25", "30", "OOMKilled"])
+    expect("wide", wide[9:], ["Succeeded", "0.25", "30", "OOMKilled"])
     described = scene.kubectl("describe", "tj", "a")
     expect_in("kubectl describe", described, "Started", "Running", "Restarting", "Succeeded",
               "worker-1 exit=137 OOMKilled")
