@@ -163,8 +163,9 @@ def peer_lost_with_its_node(scene):
 
 def first_cause_of_an_avalanche(scene):
     lost = {"exit": 71, "message": jobs.said(71, "PeerLost")}
+    # Long enough before its peers to be its own end, and not that of the gang being taken down.
     scene.create(jobs.mpi(workers=4, life=[
-        {"attempt": 0, "index": 2, "exit_after_ms": 600, "exit": 137, "reason": "OOMKilled"},
+        {"attempt": 0, "index": 2, "exit_after_ms": 300, "exit": 137, "reason": "OOMKilled"},
         {"attempt": 0, "exit_after_ms": 600, **lost}]))
     restarted(scene, "failure", {"pod": "a-worker-2", "reason": "OOMKilled"}, workers=4)
 
