@@ -374,6 +374,15 @@ def tell_failures(options, outcomes):
     return failures
 
 
+def crashes(sweep, pool, workloads, oracles, points):
+    """Gives (workload, outcomes) in order, as they come to their end."""
+    futures = {name: [pool.submit(sweep.in_a_lane, lambda lane, p=point: lane.crash(
+        workloads[p.workload], p, oracles[p.workload])) for point in some]
+        for name, some in points.items()}
+    for name, some in futures.items():
+        yield name, [future.result() for future in some]
+
+
 def run(options, sweep):
     begin = time.monotonic()
     workloads = {workload.name: workload for workload in sweep_workloads.workloads()}
@@ -383,15 +392,15 @@ def run(options, sweep):
         oracles, failures = undisturbed_runs(sweep, pool, chosen)
         points = choose(options, {name: all_points(workloads[name], oracle)
                                   for name, oracle in oracles.items()})
-        futures = {name: [pool.submit(sweep.in_a_lane, lambda lane, p=point: lane.crash(
-            workloads[p.workload], p, oracles[p.workload])) for point in some]
-            for name, some in points.items() if name in oracles}
-        every = []
-        for name, some in futures.items():
-            outcomes = [future.result() for future in some]
-            report(name, oracles[name], outcomes)
-            failures += tell_failures(options, outcomes)
-            every += outcomes
+    every = []
+    # Large gangs by themselves: what is measured is the operator, not the machine.
+    for is_large, lanes in ((True, 2), (False, options.lanes)):
+        some = {name: points[name] for name in oracles if workloads[name].is_large == is_large}
+        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
+            for name, outcomes in crashes(sweep, pool, workloads, oracles, some):
+                report(name, oracles[name], outcomes)
+                failures += tell_failures(options, outcomes)
+                every += outcomes
     left = sweep.leftovers()
     print(*left, sep="\n")
     failures += left

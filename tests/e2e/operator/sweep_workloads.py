@@ -15,6 +15,7 @@ class Workload:
     end: typing.Callable  # what must be true of the World at the end of the undisturbed run
     clean: bool = False  # a clean life without deletes: its writes are counted against I13
     most_points: int = 40  # of the long sweep
+    is_large: bool = False  # as loads the machine
     unsure: tuple = ()  # fields of the status that depend on what the operator sees in time
 
 
@@ -132,7 +133,8 @@ def restarts_once(name, act, cause, job=None, life=None):
 
 def clean_lives():
     yield from (to_success(f"succeeds_{n}", spec(n), workers=n) for n in (1, 2, 8))
-    yield dataclasses.replace(to_success("succeeds_64", spec(64), workers=64), most_points=12)
+    yield dataclasses.replace(to_success("succeeds_64", spec(64), workers=64), most_points=12,
+                              is_large=True)
     for n in (1, 4):
         yield Workload(f"all_succeed_{n}", [make(env(n)), (runs(0, n), exits_all(n, 0))],
                        end_of("Succeeded", pods=n), clean=True)
