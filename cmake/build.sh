@@ -1,14 +1,24 @@
 #!/usr/bin/env bash
-# build.sh PRESET [TARGET...]: configures once, and after a change of the presets; builds, with ccache where it is there.
+# build.sh [--tests] PRESET [TARGET...]: configures once, and after a change of the presets; builds, with ccache where
+# it is there. --tests: the tests too, which need packages of their own (install-dependencies.sh test).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+options=()
+if [ "${1:-}" = --tests ]; then options=(-DCOXSWAIN_TESTS=ON); shift; fi
 preset=$1
 shift
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_C_COMPILER_LAUNCHER=ccache
-  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # another clone of the same sources hits too
+  # Another clone of the same sources hits too.
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 fi
-[ "build/$preset/build.ninja" -nt CMakePresets.json ] || cmake --preset "$preset" >"build-$preset.log" 2>&1 || {
+
+is_configured() {
+  [ "build/$preset/build.ninja" -nt CMakePresets.json ] || return 1
+  [ ${#options[@]} -eq 0 ] || grep -q '^COXSWAIN_TESTS:BOOL=ON' "build/$preset/CMakeCache.txt"
+}
+
+is_configured || cmake --preset "$preset" "${options[@]}" >"build-$preset.log" 2>&1 || {
   cat "build-$preset.log" >&2
   exit 1
 }

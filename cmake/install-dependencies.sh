@@ -4,7 +4,7 @@
 # As root, or through sudo. Does nothing, at once, when all is there.
 set -euo pipefail
 
-build="cmake ninja-build g++ pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev
+build="cmake ninja-build g++ ccache pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev zlib1g-dev libcpprest-dev libssl-dev
   prometheus-cpp-dev libspdlog-dev"
 test="libgtest-dev libgmock-dev python3"

@@ -121,12 +121,14 @@ int run_bench(const CommandLine& line) {
   options.report_every_steps = 1;
   options.checkpoint = {};
   const auto training = open_training_set(config);
-  auto communicator = make_communicator(static_cast<double>(config.step_deadline_seconds), nullptr);
+  auto communicator = make_communicator(config, nullptr);
   const int rank = communicator->rank();
   std::atomic<bool> stop = false;
   RateRecorder recorder(line.seconds, stop);
   const auto backend = make_backend(config, options.threads);
-  train::train(options, {*backend, *training, nullptr, std::move(communicator), recorder, stop});
+  train::SaveGate saves;
+  train::train(options,
+               {*backend, *training, nullptr, std::move(communicator), recorder, stop, saves});
   if (rank != 0) return 0;
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);  // before the limit is measured, which holds a second model

@@ -221,6 +221,8 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.checkpoint.max_failures = static_cast<int>(config.checkpoint.max_failures);
   options.checkpoint.resume = config.checkpoint.resume;
   options.attempt = env.has_value() ? env->attempt : 0;
+  options.keep_global_batch = !env.has_value() || !env->batch_per_worker;
+  options.job_uid = env.has_value() ? env->job_uid : "";
   if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT")) {
     options.fail_point = parse_fail_point(*point);
   }

@@ -4,7 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/comm/communicator.h"
+#include "trainer/comm/mpi/mpi_communicator.h"
+#include "trainer/contract/config/trainer_config.h"
 #include "trainer/contract/worker/worker_env.h"
 
 namespace coxswain {
@@ -12,11 +13,14 @@ namespace coxswain {
 // True in a process that mpirun started.
 bool under_mpirun();
 
-// Over MPI when mpirun started this process, else of one rank. `on_lost` is called on the
-// communication thread as soon as a peer is lost, even while this rank computes; it leaves the
-// process.
+// What the configuration says of the ranks' exchange.
+comm::MpiOptions mpi_options(const contract::TrainerConfig& config);
+
+// Over MPI when mpirun started this process, else of one rank; throws Error(65) when there should
+// be more, or `communication.backend` is mpi. `on_lost` is called on the communication thread as
+// soon as a peer is lost, even while this rank computes; it leaves the process.
 std::unique_ptr<comm::Communicator> make_communicator(
-    double step_deadline_seconds, std::function<void(const comm::PeerLost&)> on_lost);
+    const contract::TrainerConfig& config, std::function<void(const comm::PeerLost&)> on_lost);
 
 // How many ranks share this machine's cores.
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "trainer/build.h"
+#include "trainer/checkpoint/export.h"
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/commands.h"
@@ -19,7 +20,8 @@ namespace fs = std::filesystem;
 
 // One checkpoint folder, or the newest of a directory that holds several.
 std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) {
-  if (fs::exists(path / "MANIFEST.json")) return {path, checkpoint::load(path)};
+  std::error_code ignored;  // reading tells more
+  if (fs::exists(path / checkpoint::kManifestFile, ignored)) return {path, checkpoint::load(path)};
   auto newest = checkpoint::load_latest(path);
   if (!newest.has_value()) {
     throw Error(ExitCode::kBadInput,
@@ -67,14 +69,8 @@ int run_eval(const CommandLine& line) {
 // The model's file of a checkpoint is what other programs read: verified, then copied.
 int run_export(const CommandLine& line) {
   const auto [path, contents] = load_checkpoint(line.checkpoint);
-  const fs::path temporary = line.output + ".part";
-  std::error_code error;
-  fs::copy_file(path / checkpoint::kModelFile, temporary, fs::copy_options::overwrite_existing,
-                error);
-  if (!error) fs::rename(temporary, line.output, error);
-  if (error) {
-    throw Error(ExitCode::kVolume, fmt::format("[export] {}: {}", line.output, error.message()));
-  }
+  checkpoint::PosixFileSystem files;
+  checkpoint::export_model(files, path, line.output);
   fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
              contents.state.step, path.string());
   return 0;

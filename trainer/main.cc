@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "trainer/commands.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/program/command_line.h"
+#include "trainer/contract/program/program.h"
 #include "trainer/contract/worker/worker_env.h"
 #include "trainer/launch/rank.h"
 #include "trainer/launch/remote.h"
@@ -17,8 +20,6 @@ namespace {
 using coxswain::CommandLine;
 using coxswain::Error;
 using coxswain::ExitCode;
-
-int run_not_yet(const CommandLine&) { throw Error(ExitCode::kUsage, "not in this version"); }
 
 int run_worker(const CommandLine& line) {
   coxswain::launch::WorkerOptions options;
@@ -54,7 +55,14 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   if (name == "train") {
     command->add_flag("--print-config", line.print_config, "print every value in force and leave");
   }
-  if (name == "bench") command->add_option("--seconds", line.seconds, "of each measurement");
+  if (name == "bench") {
+    command->add_option("--seconds", line.seconds, "of each measurement")
+        ->check([](const std::string& text) {
+          double seconds = 0;  // a comparison that NaN fails, too
+          const bool is_number = CLI::detail::lexical_cast(text, seconds);
+          return is_number && seconds > 0 && seconds <= 3600 ? "" : "must be above 0, at most 3600";
+        });
+  }
   if (name == "eval" || name == "export") {
     command
         ->add_option("--checkpoint", line.checkpoint,
@@ -69,8 +77,7 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
                      "who starts the ranks: mpi (mpirun) or env (this worker)")
         ->check(CLI::IsMember({"mpi", "env"}));
   }
-  if (name == "rank" || name == "worker")
-    command->add_option("command", line.command, "what a rank runs");
+  if (name == "rank" || name == "worker") command->footer("-- CMD...: what a rank runs.");
   command->callback([command, &line, &chosen, run = std::move(run)] {
     line.config_flags = command->remaining();
     chosen = run;
@@ -88,18 +95,22 @@ int parse_and_run(int argc, char** argv) {
   add("train", "train one rank (of as many as mpirun started; alone: one)", coxswain::run_train);
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
   add("export", "write a checkpoint's weights as one safetensors file", coxswain::run_export);
-  add("import", "start from another program's weights", run_not_yet);
   add("bench", "measure training steps of a configuration", coxswain::run_bench);
   add("models", "list the models", coxswain::run_models);
   add("worker", "first process of a worker: start and supervise its ranks", run_worker);
   add("rank", "supervise one rank: rank -- CMD...", run_rank);
   add("remote", "what sshd starts in a pod: mpirun's daemon, for the pod's own gang", run_remote);
-  add("server", "parameter server", run_not_yet);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw Error(ExitCode::kUsage, fmt::format("{} (see coxswain-trainer --help)", error.what()));
+  // What a rank runs is its own affair, to the letter.
+  char** const end = std::find_if(argv, argv + argc,
+                                  [](const char* text) { return std::string_view(text) == "--"; });
+  if (end != argv + argc) line.command.assign(end + 1, argv + argc);
+  if (const auto help = coxswain::parse_command_line(app, static_cast<int>(end - argv), argv)) {
+    fmt::print("{}", *help);
+    return 0;
+  }
+  const bool runs_command = app.got_subcommand("worker") || app.got_subcommand("rank");
+  if (end != argv + argc && !runs_command) {
+    throw Error(ExitCode::kUsage, "unexpected argument --: only `worker` and `rank` run a command");
   }
   return chosen(line);
 }
@@ -108,16 +119,5 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   coxswain::report::ignore_broken_pipes();
-  try {
-    return parse_and_run(argc, argv);
-  } catch (const Error& error) {
-    fmt::print(stderr, "coxswain-trainer: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "coxswain-trainer: out of memory\n");
-    return static_cast<int>(ExitCode::kInternal);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "coxswain-trainer: internal error: {}\n", error.what());
-    return static_cast<int>(ExitCode::kInternal);
-  }
+  return coxswain::run_program("coxswain-trainer: ", [&] { return parse_and_run(argc, argv); });
 }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "trainer/commands.h"
 #include "trainer/communicators.h"
 #include "trainer/contract/config/config_reader.h"
+#include "trainer/contract/printable.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
 #include "trainer/report/json_log.h"
@@ -23,10 +25,25 @@ namespace coxswain {
 
 namespace {
 
+constexpr std::size_t kMostCharacters = 2000;  // of an error, on the terminal and in its message
+
 using contract::lookup_environment;
 using contract::WorkerEnv;
 
 std::atomic<bool> stop_requested = false;
+train::SaveGate saves;
+
+constexpr std::chrono::seconds kSaveLimit{300};  // as long as a save may take
+
+// Ends the process without unwinding, since one rank alone can't close MPI; on any thread. A save
+// under way comes first: it is of a step that all ranks agreed on.
+[[noreturn]] void leave_at_once(ExitCode code) {
+  if (!saves.wait(kSaveLimit)) {
+    fmt::print(stderr, "coxswain-trainer: a save did not end within {} s: left without it\n",
+               kSaveLimit.count());
+  }
+  _exit(static_cast<int>(code));
+}
 
 // Takes the signals of the whole process on a thread of its own. Compute threads must not be
 // interrupted: with a handler, up to one in ten stops ended with a corrupt heap inside a oneDNN
@@ -42,7 +59,7 @@ void take_signals(bool under_mpirun) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals, under_mpirun] {
     for (int signal = 0; sigwait(&signals, &signal) == 0;) {
-      if (under_mpirun && signal == SIGTERM) _exit(static_cast<int>(ExitCode::kPeerLost));
+      if (under_mpirun && signal == SIGTERM) leave_at_once(ExitCode::kPeerLost);
       if (!under_mpirun || signal == SIGUSR1) stop_requested.store(true);
     }
   }).detach();
@@ -65,7 +82,8 @@ class Reports {
     }
     if (env.has_value()) {
       report::ProgressEndpointOptions options;
-      if (!env->run_dir.empty()) options.port = 0;
+      const bool is_local = !env->run_dir.empty();  // then any port will do
+      options.port = static_cast<std::uint16_t>(is_local ? 0 : env->rank_port);
       endpoint_ = std::make_unique<report::ProgressEndpoint>(options);
       if (!env->run_dir.empty()) {
         std::ofstream(contract::endpoint_file(contract::worker_directory(*env)))
@@ -141,7 +159,13 @@ class RankProcess {
     try {
       return static_cast<int>(train(config));
     } catch (const Error& error) {
-      leave(error);
+      leave(error, reason_of(error.code()));
+    } catch (const std::bad_alloc&) {
+      leave({ExitCode::kInternal, "[train] out of memory: lower batchSize, or give it more"},
+            "OutOfMemory");
+    } catch (const std::exception& error) {
+      leave({ExitCode::kInternal, fmt::format("[train] internal error: {}", error.what())},
+            reason_of(ExitCode::kInternal));
     }
   }
 
@@ -149,8 +173,8 @@ class RankProcess {
   ExitCode train(const contract::TrainerConfig& config) {
     train::TrainOptions options = make_train_options(config, env_);
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
-    auto communicator = make_communicator(static_cast<double>(config.step_deadline_seconds),
-                                          [this](const comm::PeerLost& lost) { leave(lost); });
+    auto communicator = make_communicator(
+        config, [this](const comm::PeerLost& lost) { leave(lost, reason_of(lost.code())); });
     rank_ = communicator->rank();
     const auto training = open_training_set(config);
     const auto test = open_test_set(config);
@@ -158,21 +182,22 @@ class RankProcess {
     if (rank_ == 0) reports_ = std::make_unique<Reports>(line_, env_);
     Silent silent;
     train::Observer& observer = reports_ ? reports_->observer() : silent;
-    const auto result = train::train(options, {*backend, *training, test.get(),
-                                               std::move(communicator), observer, stop_requested});
+    const auto result =
+        train::train(options, {*backend, *training, test.get(), std::move(communicator), observer,
+                               stop_requested, saves});
     const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
     if (reports_) leave_message(code, "", "");
     return code;
   }
 
-  // MPI can't be closed by one rank alone, so nothing is unwound. Called by whichever thread
-  // notices first.
-  [[noreturn]] void leave(const Error& error) {
+  // Called by whichever thread notices first.
+  [[noreturn]] void leave(const Error& error, const std::string& reason) {
     if (leaving_.test_and_set()) pause();
-    fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank_.load(), error.what());
+    const std::string text = printable(error.what(), kMostCharacters);
+    fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank_.load(), text);
     std::fflush(nullptr);
-    leave_message(error.code(), reason_of(error.code()), error.what());
-    _exit(static_cast<int>(error.code()));
+    leave_message(error.code(), reason, text);
+    leave_at_once(error.code());
   }
 
   void leave_message(ExitCode code, const std::string& reason, const std::string& text) {

@@ -233,7 +233,7 @@ VOLATILE = {"uid", "resourceVersion", "managedFields", "nodeName", "podIP", "pod
             "hostIPs", "containerID", "imageID", "progress", "node", "clusterIP", "clusterIPs"}
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-HASH = re.compile(r"-[0-9a-f]{8}\b")
+HASH = re.compile(r"-[0-9a-f]{8,16}\b")
 
 
 def is_of_the_outcome(revision):

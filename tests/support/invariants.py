@@ -201,7 +201,7 @@ def hostfile_map(pod):
     owner = re.escape(h.controller(pod).get("name", ""))
     names = re.findall(r'"configMap": {[^{}]*"name": "([^"]+)"',
                        json.dumps(h.get(pod, "spec", "volumes") or []))
-    return next((name for name in names if re.fullmatch(owner + "-[0-9a-f]{8}", name)), None)
+    return next((name for name in names if re.fullmatch(owner + "-[0-9a-f]{8,16}", name)), None)
 
 
 def gangs_never_mix(world, before, now, facts):

@@ -33,8 +33,11 @@ class JobBuilder {
     job_.spec.worker.replicas = count;
     return *this;
   }
-  JobBuilder& env() {  // each worker its own ranks; all must succeed
+  JobBuilder& env() {  // a program of the user's own, on each worker; all must succeed
     job_.spec.launcher = job::Launcher::kEnv;
+    job_.spec.training.reset();
+    job_.spec.worker.pod_template = job::Json::parse(
+        R"({"spec":{"containers":[{"name":"trainer","command":["python"],"args":["train.py"]}]}})");
     return *this;
   }
   JobBuilder& servers(int count) {
@@ -67,6 +70,7 @@ class JobBuilder {
     status.attempt = attempt;
     status.workers = job_.spec.worker.replicas;
     status.image = "trainer:1";
+    status.keys_secret = "mnist-keys-1";
     status.attempt_start_time = kStart;
     status.replicas[job::Role::kWorker].desired = status.workers;
     if (job_.spec.server) status.replicas[job::Role::kServer].desired = job_.spec.server->replicas;
@@ -132,6 +136,7 @@ class ObservedBuilder {
   explicit ObservedBuilder(const job::TrainingJob& job) : job_(job) {
     observed_.now = kStart + job::Seconds(60);
     observed_.installation.trainer_image = "trainer:1";
+    observed_.keys_secret = "mnist-keys-1";
   }
 
   operator const job::Observed&() const { return observed_; }
@@ -172,6 +177,10 @@ class ObservedBuilder {
   }
   ObservedBuilder& attempt(int value) {
     last().id.attempt = value;
+    return *this;
+  }
+  ObservedBuilder& lingering() {
+    last().lingers = true;
     return *this;
   }
   ObservedBuilder& scheduled() {

@@ -151,6 +151,10 @@ class Recorder:
 
     def _list(self, path, kind):
         status, document = self._access.call("GET", self._path(path, kind))
+        deadline = time.monotonic() + 30
+        while status == 429 and time.monotonic() < deadline:  # of a CRD that has just been made
+            time.sleep(0.2)
+            status, document = self._access.call("GET", self._path(path, kind))
         if status == 404:  # a kind that this server does not have
             return {"items": [], "metadata": {"resourceVersion": ""}}
         if status != 200:

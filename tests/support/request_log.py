@@ -50,7 +50,7 @@ def requests(log, namespace):
         if entry.number is None or about.namespace != namespace or not took_effect(entry):
             continue
         sub = f"/{about.subresource}" if about.subresource else ""
-        name = re.sub(r"-[0-9a-f]{8}\b", "-<hash>", about.name)
+        name = re.sub(r"-[0-9a-f]{8,16}\b", "-<hash>", about.name)
         word = f"{entry.method} {about.kind}/{name}{sub}"
         counts[word] = counts.get(word, 0) + 1
     return counts

@@ -24,14 +24,14 @@ Normaliser normaliser(In row) {
 }
 
 // The cross entropy of one row against (1 - s) one-hot(label) + s / classes. Not finite where a
-// logit isn't.
+// logit isn't. Differences of logits alone are taken: beside a logit of 1e30 the sum is nothing.
 double row_loss(In row, std::size_t label, double smoothing) {
   const Normaliser norm = normaliser(row);
-  const double log_sum = std::log(norm.sum) + norm.maximum;
-  const double at_label = log_sum - row[label];
+  const double log_sum = std::log(norm.sum);
+  const double at_label = log_sum + (norm.maximum - row[label]);
   if (smoothing == 0) return at_label;
   double over_all = 0;
-  for (const float z : row) over_all += log_sum - z;
+  for (const float z : row) over_all += log_sum + (norm.maximum - z);
   return (1 - smoothing) * at_label + smoothing * over_all / static_cast<double>(row.size());
 }
 

@@ -15,14 +15,15 @@ struct NamedTensor {
   bool operator==(const NamedTensor&) const = default;
 };
 
-// Value. state.json: all that a bit-exact resume needs beside the tensors
-// (reference/trainer.md 6.3). Random numbers are counter-based, so the seed (in the configuration)
-// and the position are their whole state.
+// Value. state.json: all that a bit-exact resume needs beside the tensors (docs/design.md, "What a
+// resume needs"). Random numbers are counter-based, so the seed (in the configuration) and the
+// position are their whole state.
 struct State {
   std::int64_t step = 0;              // optimizer steps done since the start of training
   std::int64_t update_count = 0;      // updates applied (skipped steps do not count)
   std::int64_t epoch = 0;             // from 0
   std::int64_t samples_in_epoch = 0;  // global samples consumed in it
+  std::int64_t rolled_over = 0;       // samples of earlier epochs that it began with
   std::int64_t total_steps = 0;       // of the schedule
   std::int64_t skipped_in_a_row = 0;  // non-finite steps
   int world_size = 1;
@@ -34,9 +35,10 @@ struct State {
   double last_accuracy = -1;  // of the last evaluation; -1: none yet
   double last_loss = 0;
   bool finished = false;                          // training reached its end
-  std::string fingerprint;                        // of the numbers: binary, library, ISA, threads
+  std::string fingerprint;                        // of the numbers: library, ISA, threads, kernels
   std::map<std::string, std::string> identity;    // configuration keys that must not change
   std::map<std::string, std::string> trajectory;  // ... that may, with a warning
+  std::map<std::string, std::string> dataset = {};  // what was trained on; empty: not known
   bool operator==(const State&) const = default;
 };
 

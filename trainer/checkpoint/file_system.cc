@@ -55,7 +55,9 @@ bool PosixFileSystem::make_directory(const Path& path) {
 bool PosixFileSystem::is_directory(const Path& path) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(path, error);
-  if (error && error != std::errc::no_such_file_or_directory) fail("look at", path, error);
+  const bool is_none = error == std::errc::no_such_file_or_directory ||
+                       error == std::errc::not_a_directory;
+  if (error && !is_none) fail("look at", path, error);
   return std::filesystem::is_directory(status);
 }
 
@@ -63,6 +65,7 @@ std::optional<std::vector<std::string>> PosixFileSystem::list(const Path& path) 
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);
   if (error == std::errc::no_such_file_or_directory) return std::nullopt;
+  if (error == std::errc::not_a_directory) refuse_file(path, "not a directory");
   std::vector<std::string> names;
   while (!error && entry != std::filesystem::directory_iterator()) {
     names.push_back(entry->path().filename().string());
@@ -87,6 +90,7 @@ OpenFile PosixFileSystem::open(const Path& path) {
   if (descriptor < 0) {
     if (errno == ELOOP) refuse_file(path, "a link, not a regular file");
     if (errno == ENOENT) refuse_file(path, "missing");
+    if (errno == ENXIO) refuse_file(path, "not a regular file");  // a socket
     fail("open", path, last_error());
   }
   OpenFile file(descriptor, path, 0);

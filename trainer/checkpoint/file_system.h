@@ -37,7 +37,8 @@ class FileSystem {
   virtual void make_directories(const Path& path) = 0;
   virtual bool make_directory(const Path& path) = 0;  // false: something of this name exists
   virtual bool is_directory(const Path& path) = 0;    // and not a link to one
-  virtual std::optional<std::vector<std::string>> list(const Path& path) = 0;  // nothing: no such
+  // Nothing: there is no such. Error (65) when it is no directory.
+  virtual std::optional<std::vector<std::string>> list(const Path& path) = 0;
   virtual OpenFile create(const Path& path) = 0;  // for writing; must not exist
   // For reading. Error (65) unless it is a regular file, and no link to one.
   virtual OpenFile open(const Path& path) = 0;

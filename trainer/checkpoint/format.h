@@ -35,16 +35,24 @@ struct CheckpointName {
 std::string to_text(const CheckpointName& name);
 std::optional<CheckpointName> parse_checkpoint_name(std::string_view text);
 
-// Directories that say a number by their name: ".generation-7" was claimed, and ".run-7" began
-// without resuming, with generation 7.
+// Directories that say something by their name: ".generation-7" was claimed; ".run-7-<uid>": with
+// generation 7 a run of that job began without resuming (".run-7": of a job that is not known).
 constexpr std::string_view kClaimPrefix = ".generation-";
 constexpr std::string_view kRunPrefix = ".run-";
 std::optional<std::int64_t> parse_numbered(std::string_view text, std::string_view prefix);
 
-// The first generation of the run that generation `generation` belongs to, by the names of a
-// directory; 0 when no run is marked.
-std::int64_t first_generation_of_run(const std::vector<std::string>& names,
-                                     std::int64_t generation);
+// Value. Where a run began without resuming.
+struct RunMark {
+  std::int64_t generation = 0;
+  std::string job_uid;
+  bool operator==(const RunMark&) const = default;
+};
+
+std::string to_text(const RunMark& mark);
+
+// The mark of the run that generation `generation` belongs to, by the names of a directory; nothing
+// when there is none up to it.
+std::optional<RunMark> mark_of_run(const std::vector<std::string>& names, std::int64_t generation);
 
 // CRC-32 (zlib's) of a chunk, and of two byte sequences one after the other.
 std::uint32_t checksum(std::span<const std::byte> bytes);

@@ -10,6 +10,9 @@ namespace coxswain::checkpoint {
 
 [[noreturn]] void refuse(std::string_view where, const std::string& reason);
 
+// A name or text from a file, in quotes, fit for a message.
+std::string in_quotes(std::string_view text);
+
 // Outside JSON: an object, at most `max_depth` deep, no key twice in one object.
 nlohmann::json parse_json_object(std::string_view text, int max_depth, std::string_view where);
 
@@ -21,7 +24,8 @@ class JsonFields {
 
   std::int64_t integer(const char* key, std::int64_t low = 0,
                        std::int64_t high = std::numeric_limits<std::int64_t>::max());
-  double number(const char* key);  // null is NaN
+  double number(const char* key, double low = -std::numeric_limits<double>::max(),
+                double high = std::numeric_limits<double>::max());  // null is NaN
   bool boolean(const char* key);
   std::string text(const char* key);
   std::uint32_t crc32(const char* key);  // eight hexadecimal digits

@@ -15,6 +15,8 @@ using nlohmann::ordered_json;
 
 constexpr int kMaxDepth = 4;  // files, file, chunks, checksum
 constexpr std::size_t kMaxFiles = 16;
+constexpr std::int64_t kMaxNumber = 999'999'999'999'999'999;  // as in names: 18 digits
+constexpr std::int64_t kMaxFileBytes = std::int64_t{1} << 50;
 
 ordered_json body_of(const Manifest& manifest) {
   ordered_json body = {{"version", kFormatVersion},
@@ -41,14 +43,14 @@ std::string dump(const ordered_json& value) {
 FileEntry decode_file(const json& value, std::string_view where) {
   JsonFields fields(value, fmt::format("{}: files", where));
   FileEntry file{.name = fields.text("name"),
-                 .bytes = static_cast<std::uint64_t>(fields.integer("bytes")),
+                 .bytes = static_cast<std::uint64_t>(fields.integer("bytes", 0, kMaxFileBytes)),
                  .crc32 = fields.crc32("crc32")};
   const json& chunks = fields.array("chunks");
   fields.finish();
   std::uint64_t left = file.bytes;
   std::uint32_t whole = 0;
   for (const json& chunk : chunks) {
-    if (!chunk.is_string()) refuse(where, fmt::format("{}: a checksum is no string", file.name));
+    if (!chunk.is_string()) refuse(where, in_quotes(file.name) + ": a checksum is no string");
     file.chunks.push_back(parse_hex(chunk.get_ref<const std::string&>(), where));
     const std::uint64_t size = std::min(left, kChunkBytes);
     whole = combine_checksums(whole, file.chunks.back(), size);
@@ -56,7 +58,7 @@ FileEntry decode_file(const json& value, std::string_view where) {
   }
   const std::uint64_t expected = (file.bytes + kChunkBytes - 1) / kChunkBytes;
   if (file.chunks.size() != expected || whole != file.crc32) {
-    refuse(where, fmt::format("{}: the checksums of its chunks don't make up its own", file.name));
+    refuse(where, in_quotes(file.name) + ": the checksums of its chunks don't make up its own");
   }
   return file;
 }
@@ -90,9 +92,9 @@ Manifest decode_manifest(std::string_view text, std::string_view where) {
                               kFormatVersion));
   }
   Manifest manifest;
-  manifest.name = {.generation = fields.integer("generation"),
-                   .step = fields.integer("step"),
-                   .revision = fields.integer("revision", 1)};
+  manifest.name = {.generation = fields.integer("generation", 0, kMaxNumber),
+                   .step = fields.integer("step", 0, kMaxNumber),
+                   .revision = fields.integer("revision", 1, kMaxNumber)};
   manifest.fingerprint = fields.text("fingerprint");
   const json& files = fields.array("files");
   if (files.size() > kMaxFiles) refuse(where, fmt::format("more than {} files", kMaxFiles));

@@ -44,14 +44,21 @@ std::optional<std::int64_t> parse_numbered(std::string_view text, std::string_vi
   return text.empty() ? number : std::nullopt;
 }
 
-std::int64_t first_generation_of_run(const std::vector<std::string>& names,
-                                     std::int64_t generation) {
-  std::int64_t first = 0;
+std::string to_text(const RunMark& mark) {
+  const std::string text = fmt::format("{}{}", kRunPrefix, mark.generation);
+  return mark.job_uid.empty() ? text : fmt::format("{}-{}", text, mark.job_uid);
+}
+
+std::optional<RunMark> mark_of_run(const std::vector<std::string>& names, std::int64_t generation) {
+  std::optional<RunMark> last;
   for (const std::string& name : names) {
-    const auto run = parse_numbered(name, kRunPrefix);
-    if (run && *run <= generation) first = std::max(first, *run);
+    std::string_view rest = name;
+    const auto began = take_number(rest, kRunPrefix);
+    if (!began || *began > generation || (!rest.empty() && rest.front() != '-')) continue;
+    if (last && last->generation > *began) continue;
+    last = {.generation = *began, .job_uid = std::string(rest.substr(rest.empty() ? 0 : 1))};
   }
-  return first;
+  return last;
 }
 
 }  // namespace coxswain::checkpoint

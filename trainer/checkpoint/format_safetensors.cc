@@ -47,10 +47,10 @@ std::vector<std::int64_t> decode_dims(const json& shape, const std::string& wher
 
 TensorPlace decode_tensor(const std::string& name, const json& value, std::uint64_t data_bytes,
                           std::string_view file) {
-  const std::string where = fmt::format("{}: tensor \"{}\"", file, name);
+  const std::string where = fmt::format("{}: tensor {}", file, in_quotes(name));
   JsonFields fields(value, where);
   const std::string dtype = fields.text("dtype");
-  if (dtype != "F32") refuse(where, fmt::format("dtype {} is not F32", dtype));
+  if (dtype != "F32") refuse(where, fmt::format("dtype {} is not F32", in_quotes(dtype)));
   TensorPlace place{.name = name, .dims = decode_dims(fields.array("shape"), where)};
   const json& offsets = fields.array("data_offsets");
   fields.finish();
@@ -74,15 +74,17 @@ TensorPlace decode_tensor(const std::string& name, const json& value, std::uint6
 }  // namespace
 
 std::string encode_safetensors_header(const std::vector<NamedTensor>& tensors) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::string text = "{";  // an ordered_json looks through all members for each new one
   std::uint64_t offset = 0;
   for (const NamedTensor& tensor : tensors) {
     const std::uint64_t end = offset + tensor.values.size() * sizeof(float);
-    header[tensor.name] = {
+    const nlohmann::ordered_json place = {
         {"dtype", "F32"}, {"shape", tensor.dims}, {"data_offsets", {offset, end}}};
+    if (text.size() > 1) text += ',';
+    text += json(tensor.name).dump() + ':' + place.dump();
     offset = end;
   }
-  std::string text = header.dump();
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const auto length = static_cast<std::uint64_t>(text.size());
   std::string encoded(sizeof(length), '\0');
@@ -117,9 +119,9 @@ std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
   std::uint64_t expected = 0;
   for (const TensorPlace& place : places) {
     if (place.begin != expected) {
-      refuse(where, fmt::format("tensor \"{}\": range begins at byte {}, expected {}: tensors "
-                                "overlap or leave a hole",
-                                place.name, place.begin, expected));
+      refuse(where, fmt::format("tensor {}: range begins at byte {}, expected {}: tensors overlap "
+                                "or leave a hole",
+                                in_quotes(place.name), place.begin, expected));
     }
     expected = place.end;
   }

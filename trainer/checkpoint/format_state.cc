@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/format_json.h"
 
@@ -10,14 +12,24 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+// 2: rolled_over and dataset. Version 1 is read as nothing rolled over, of a dataset not known.
+constexpr std::int64_t kStateVersion = 2;
 constexpr int kMaxDepth = 2;
+constexpr std::int64_t kMaxRolledOver = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMaxWorldSize = 1 << 20;
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxSteps = (std::int64_t{1} << 53) - 1;  // exact in every reader of JSON
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 40;      // in an epoch
+constexpr std::int64_t kMaxGlobalBatch = std::int64_t{1} << 54;  // most ranks, largest batches
+// Epochs times samples (32 bits) stay within 64 bits.
+constexpr std::int64_t kMaxEpoch = (std::int64_t{1} << 30) - 1;
 
 std::map<std::string, std::string> decode_texts(const json& object, const char* name,
                                                 std::string_view where) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, value] : object.items()) {
-    if (!value.is_string()) refuse(where, fmt::format("\"{}.{}\" is not a string", name, key));
+    if (!value.is_string())
+      refuse(where, in_quotes(fmt::format("{}.{}", name, key)) + " is not a string");
     texts.emplace(key, value.get<std::string>());
   }
   return texts;
@@ -26,11 +38,12 @@ std::map<std::string, std::string> decode_texts(const json& object, const char* 
 }  // namespace
 
 std::string encode(const State& state) {
-  const ordered_json object = {{"version", kFormatVersion},
+  const ordered_json object = {{"version", kStateVersion},
                                {"step", state.step},
                                {"update_count", state.update_count},
                                {"epoch", state.epoch},
                                {"samples_in_epoch", state.samples_in_epoch},
+                               {"rolled_over", state.rolled_over},
                                {"total_steps", state.total_steps},
                                {"skipped_in_a_row", state.skipped_in_a_row},
                                {"world_size", state.world_size},
@@ -44,7 +57,8 @@ std::string encode(const State& state) {
                                {"finished", state.finished},
                                {"fingerprint", state.fingerprint},
                                {"identity", json(state.identity)},
-                               {"trajectory", json(state.trajectory)}};
+                               {"trajectory", json(state.trajectory)},
+                               {"dataset", json(state.dataset)}};
   // A path in the configuration need not be UTF-8.
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -53,29 +67,33 @@ State decode_state(std::string_view text, std::string_view where) {
   const json parsed = parse_json_object(text, kMaxDepth, where);
   JsonFields fields(parsed, std::string(where));
   const std::int64_t version = fields.integer("version", 1);
-  if (version > kFormatVersion) {
+  if (version > kStateVersion) {
     refuse(where, fmt::format("format version {} is newer than this program reads ({})", version,
-                              kFormatVersion));
+                              kStateVersion));
   }
   State state;
-  state.step = fields.integer("step");
-  state.update_count = fields.integer("update_count");
-  state.epoch = fields.integer("epoch");
-  state.samples_in_epoch = fields.integer("samples_in_epoch");
-  state.total_steps = fields.integer("total_steps");
-  state.skipped_in_a_row = fields.integer("skipped_in_a_row");
+  state.step = fields.integer("step", 0, kMaxSteps);
+  state.update_count = fields.integer("update_count", 0, kMaxSteps);
+  state.epoch = fields.integer("epoch", 0, kMaxEpoch);
+  state.samples_in_epoch = fields.integer("samples_in_epoch", 0, kMaxSamples);
+  state.total_steps = fields.integer("total_steps", 0, kMaxSteps);
+  state.skipped_in_a_row = fields.integer("skipped_in_a_row", 0, kMaxInt);
   state.world_size = static_cast<int>(fields.integer("world_size", 1, kMaxWorldSize));
-  state.global_batch = fields.integer("global_batch");
-  state.attempt = fields.integer("attempt");
+  state.global_batch = fields.integer("global_batch", 0, kMaxGlobalBatch);
+  state.attempt = fields.integer("attempt", 0, kMaxInt);
   state.epoch_loss_sum = fields.number("epoch_loss_sum");
-  state.epoch_correct = fields.integer("epoch_correct");
-  state.epoch_samples = fields.integer("epoch_samples");
-  state.last_accuracy = fields.number("last_accuracy");
+  state.epoch_correct = fields.integer("epoch_correct", 0, kMaxSamples);
+  state.epoch_samples = fields.integer("epoch_samples", 0, kMaxSamples);
+  state.last_accuracy = fields.number("last_accuracy", -1, 1);
   state.last_loss = fields.number("last_loss");
   state.finished = fields.boolean("finished");
   state.fingerprint = fields.text("fingerprint");
   state.identity = decode_texts(fields.object("identity"), "identity", where);
   state.trajectory = decode_texts(fields.object("trajectory"), "trajectory", where);
+  if (version > 1) {
+    state.rolled_over = fields.integer("rolled_over", 0, kMaxRolledOver);
+    state.dataset = decode_texts(fields.object("dataset"), "dataset", where);
+  }
   fields.finish();
   return state;
 }

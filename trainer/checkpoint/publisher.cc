@@ -81,22 +81,26 @@ void remove_folder(FileSystem& files, const Path& path) {
 
 }  // namespace
 
-Publisher::Publisher(FileSystem& files, Path directory, int keep, bool new_run)
+Publisher::Publisher(FileSystem& files, Path directory, int keep,
+                     const std::optional<std::string>& new_run)
     : files_(files), directory_(std::move(directory)), keep_(std::max(keep, 1)) {
   files_.make_directories(directory_);
   claim(new_run);
   remove_leftovers();
 }
 
-void Publisher::claim(bool new_run) {
+void Publisher::claim(const std::optional<std::string>& new_run) {
   const auto names = files_.list(directory_).value_or(std::vector<std::string>());
-  const auto numbered = [this](std::string_view prefix) {
-    return directory_ / fmt::format("{}{}", prefix, generation_);
+  const auto claim_path = [this] {
+    return directory_ / fmt::format("{}{}", kClaimPrefix, generation_);
   };
   generation_ = highest_generation(names) + 1;
-  // Before the claim, so that a kill between the two does not lose where the run began.
-  if (new_run) files_.make_directory(numbered(kRunPrefix));
-  while (!files_.make_directory(numbered(kClaimPrefix))) ++generation_;
+  while (!files_.make_directory(claim_path())) ++generation_;
+  // The claim alone is no loss: a start that is killed here has saved nothing, and the next one of
+  // its job, which finds no mark of it, begins the run again.
+  if (new_run) {
+    files_.make_directory(directory_ / to_text(RunMark{generation_, *new_run}));
+  }
   files_.sync_directory(directory_);
 }
 
@@ -209,7 +213,7 @@ void Publisher::update_latest(const std::string& name) {
 void Publisher::prune(const std::string& published) {
   check_fence();
   const auto entries = files_.list(directory_).value_or(std::vector<std::string>());
-  const std::int64_t first = first_generation_of_run(entries, generation_);
+  const std::int64_t first = mark_of_run(entries, generation_).value_or(RunMark{}).generation;
   std::vector<CheckpointName> names;
   for (const std::string& entry : entries) {
     const auto name = parse_checkpoint_name(entry);

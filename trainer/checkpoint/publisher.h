@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "trainer/checkpoint/checkpoint.h"
@@ -24,10 +25,12 @@ struct Published {
 // The constructor makes the directory, claims the generation above all seen with mkdir, and removes
 // what older ones left half-written. Throws Error (74) when the directory can't be used. Temporary
 // names carry the generation that made them; only its own save and a higher generation remove them.
-// `new_run`: what is in the directory belongs to other runs, and is never pruned by this one.
+// With `new_run` a run of the job of that uid ("": not known) begins: what is in the directory
+// belongs to other runs, and is never pruned by this one.
 class Publisher {
  public:
-  Publisher(FileSystem& files, std::filesystem::path directory, int keep, bool new_run = false);
+  Publisher(FileSystem& files, std::filesystem::path directory, int keep,
+            const std::optional<std::string>& new_run = std::nullopt);
 
   std::int64_t generation() const { return generation_; }
 
@@ -38,7 +41,7 @@ class Publisher {
 
  private:
   Published publish_steps(const Contents& contents);
-  void claim(bool new_run);
+  void claim(const std::optional<std::string>& new_run);
   void check_fence();
   void remove_leftovers();
   std::int64_t write_folder(const std::filesystem::path& folder, const Contents& contents,

@@ -18,6 +18,8 @@ namespace {
 
 using Path = std::filesystem::path;
 
+constexpr auto kNewest = std::numeric_limits<std::int64_t>::max();
+
 template <typename Texts>
 std::string joined(const Texts& texts, std::string_view separator) {
   std::string all;
@@ -70,7 +72,7 @@ std::vector<NamedTensor> read_tensors(FileSystem& files, const Path& folder,
   reader.read(std::as_writable_bytes(std::span(header)));
   std::vector<NamedTensor> tensors;
   for (TensorPlace& place : decode_safetensors_header(header, reader.remaining(), where)) {
-    const std::string what = fmt::format("tensor \"{}\"", place.name);
+    const std::string what = "tensor " + in_quotes(place.name);
     reader.set_context(what);
     NamedTensor& tensor = tensors.emplace_back();
     tensor.name = std::move(place.name);
@@ -99,6 +101,30 @@ std::string without_directory(std::string message, const Path& directory) {
   return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
 
+// Value. Why checkpoints were passed over: the newest in words, the others as a number.
+class Refusals {
+ public:
+  void add(const Error& error, const Path& directory) {
+    volume_failed_ = volume_failed_ || error.code() == ExitCode::kVolume;
+    if (++count_ <= kMostTold) reasons_.push_back(without_directory(error.what(), directory));
+  }
+
+  bool volume_failed() const { return volume_failed_; }
+
+  std::vector<std::string> told() const {
+    std::vector<std::string> told = reasons_;
+    if (count_ > kMostTold) told.push_back(fmt::format("{} older ones", count_ - kMostTold));
+    return told;
+  }
+
+ private:
+  static constexpr std::size_t kMostTold = 5;
+
+  std::vector<std::string> reasons_;
+  std::size_t count_ = 0;
+  bool volume_failed_ = false;
+};
+
 }  // namespace
 
 void verify(FileSystem& files, const Path& checkpoint) {
@@ -115,18 +141,25 @@ Contents load(FileSystem& files, const Path& checkpoint) {
   if (contents.state.step != manifest.name.step ||
       contents.state.fingerprint != manifest.fingerprint) {
     refuse(describe(checkpoint, kStateFile),
-           fmt::format("step {} and fingerprint \"{}\" differ from the manifest's",
-                       contents.state.step, contents.state.fingerprint));
+           fmt::format("step {} and fingerprint {} differ from the manifest's", contents.state.step,
+                       in_quotes(contents.state.fingerprint)));
   }
   contents.model = read_tensors(files, checkpoint, manifest.files[0]);
   contents.optimizer = read_tensors(files, checkpoint, manifest.files[1]);
   return contents;
 }
 
+std::optional<std::string> job_of_last_run(const Path& directory) {
+  PosixFileSystem files;
+  const auto mark =
+      mark_of_run(files.list(directory).value_or(std::vector<std::string>()), kNewest);
+  return mark ? std::optional(mark->job_uid) : std::nullopt;
+}
+
 std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs runs) {
   const auto entries = files.list(directory).value_or(std::vector<std::string>());
-  constexpr auto kNewest = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t first = runs == Runs::kLast ? first_generation_of_run(entries, kNewest) : 0;
+  const auto last = runs == Runs::kLast ? mark_of_run(entries, kNewest) : std::nullopt;
+  const std::int64_t first = last.value_or(RunMark{}).generation;
   std::vector<CheckpointName> names;
   for (const std::string& entry : entries) {
     const auto name = parse_checkpoint_name(entry);
@@ -134,22 +167,27 @@ std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs
   }
   if (names.empty()) return std::nullopt;
   std::ranges::sort(names, std::greater());
-  std::vector<std::string> refused;
+  Refusals refusals;
   for (const CheckpointName& name : names) {
     const Path path = directory / to_text(name);
     try {
       return Loaded{.path = path,
                     .generation = name.generation,
                     .contents = load(files, path),
-                    .refused = std::move(refused)};
+                    .refused = refusals.told()};
     } catch (const Error& error) {
-      refused.push_back(without_directory(error.what(), directory));
+      refusals.add(error, directory);
     }
+  }
+  // What could not be read may be there and whole: a matter of the volume, to be tried again.
+  if (refusals.volume_failed()) {
+    throw Error(ExitCode::kVolume, fmt::format("[checkpoint] {}: no checkpoint could be read: {}",
+                                               directory.string(), joined(refusals.told(), "; ")));
   }
   throw Error(ExitCode::kBadInput,
               fmt::format("[checkpoint] {}: no checkpoint is whole: {}; restore one, or set "
                           "checkpoint.resume: false",
-                          directory.string(), joined(refused, "; ")));
+                          directory.string(), joined(refusals.told(), "; ")));
 }
 
 std::optional<Loaded> load_latest(const Path& directory, Runs runs) {

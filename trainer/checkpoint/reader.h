@@ -11,7 +11,8 @@
 
 namespace coxswain::checkpoint {
 
-// Value. A verified checkpoint, and what was passed over to find it.
+// Value. A verified checkpoint, and what was passed over to find it: the newest 5, and how many
+// more.
 struct Loaded {
   std::filesystem::path path;
   std::int64_t generation = 0;
@@ -23,15 +24,19 @@ struct Loaded {
 // attempt of such a run resumes from.
 enum class Runs { kAll, kLast };
 
+// The uid of the job whose run that was, "" if it was not known; nothing when no run did so.
+std::optional<std::string> job_of_last_run(const std::filesystem::path& directory);
+
 // The greatest (generation, step) whose manifest and checksums verify; nothing for a directory
-// without checkpoints. Throws Error (65) when there are checkpoints but every one is damaged,
-// naming each reason. Never loads a part of one, and never follows links out of the directory.
+// without checkpoints. Throws Error when there are checkpoints but not one of them can be had,
+// naming the reasons: 65 when every one is damaged, 74 when the volume failed at one. Never loads a
+// part of one, and never follows links out of the directory.
 std::optional<Loaded> load_latest(FileSystem& files, const std::filesystem::path& directory,
                                   Runs runs = Runs::kAll);
 std::optional<Loaded> load_latest(const std::filesystem::path& directory, Runs runs = Runs::kAll);
 
-// One checkpoint folder, e.g. for `eval` and `export`. Throws Error (65) with the file and the
-// reason.
+// One checkpoint folder, e.g. for `eval` and `export`. Throws Error with the file and the reason:
+// 65 for what it holds, 74 when reading fails.
 Contents load(FileSystem& files, const std::filesystem::path& checkpoint);
 Contents load(const std::filesystem::path& checkpoint);
 

@@ -20,9 +20,9 @@ struct WriterOptions {
   int max_failures = 3;  // in a row, then Error
   // A save that takes longer is a volume that is gone: then Error (74).
   std::chrono::seconds stall_limit{300};
-  // This start does not resume (checkpoint.resume: false, first attempt): what earlier runs left in
+  // The uid of the job whose run begins with this start, without resuming: what other runs left in
   // the directory stays, and is not counted in `keep`.
-  bool new_run = false;
+  std::optional<std::string> new_run = std::nullopt;
 };
 
 // Value. What became of a save.
@@ -35,9 +35,9 @@ struct SaveResult {
   ExitCode code = ExitCode::kDone;  // of the error
 };
 
-// Resource. Writes checkpoints of one generation, on a thread of its own at low priority (DESIGN
-// 4.4): temporary folder in the same directory, write, fsync, rename, fsync the directory, read
-// back, LATEST, prune. One at a time.
+// Resource. Writes checkpoints of one generation, on a thread of its own at low priority
+// (docs/design.md, "How checkpoints are published"): temporary folder in the same directory, write,
+// fsync, rename, fsync the directory, read back, LATEST, prune. One at a time.
 //
 // The constructor claims the next generation with mkdir; Error (74) when the directory can't be
 // written. From poll and save_now: Error (71) when a higher generation exists, as this attempt is

@@ -1,6 +1,7 @@
 #include "trainer/comm/exchange.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace coxswain::comm {
 
@@ -31,21 +32,35 @@ class BroadcastExchange final : public Exchange {
     }
     open_ = 1;
     const int parent = (wire.rank() - lowest_bit + size) % size;
+    from_ = {parent, std::popcount(static_cast<unsigned>(from_root))};
     wire.receive(parent, tag(0), {bytes_}, message_id(kFromParent));
   }
 
   void finished(Wire& wire, MessageId id) override {
     --open_;
-    if (index_of(id) == kFromParent) pass_on(wire);
+    if (index_of(id) == kFromParent) {
+      from_.reset();
+      pass_on(wire);
+    } else {
+      taken_[static_cast<std::size_t>(index_of(id) - 1)] = true;
+    }
   }
 
   bool done() const override { return open_ == 0; }
+
+  std::optional<Late> waits_for() const override {
+    if (from_) return from_;
+    const auto child = first_with(taken_, false);
+    if (!child) return std::nullopt;
+    return Late{children_[static_cast<std::size_t>(*child)], 0};
+  }
 
  private:
   static constexpr std::int64_t kFromParent = 0;
 
   void pass_on(Wire& wire) {
     open_ += static_cast<int>(children_.size());
+    taken_.assign(children_.size(), false);
     for (std::size_t i = 0; i < children_.size(); ++i) {
       wire.send(children_[i], tag(0), {bytes_}, message_id(1 + static_cast<std::int64_t>(i)));
     }
@@ -53,7 +68,9 @@ class BroadcastExchange final : public Exchange {
 
   std::span<std::byte> bytes_;
   int root_;
+  std::optional<Late> from_;  // until its bytes have come
   std::vector<int> children_;
+  std::vector<bool> taken_;  // by each child
   int open_ = 0;
 };
 
@@ -71,24 +88,28 @@ class BarrierExchange final : public Exchange {
       missing_[static_cast<std::size_t>(peer)] = true;
       open_ += 2;
     }
+    untold_ = missing_;
   }
 
   void finished(Wire&, MessageId id) override {
     --open_;
-    if (index_of(id) < size_) missing_[static_cast<std::size_t>(index_of(id))] = false;
+    const auto peer = static_cast<std::size_t>(index_of(id) % size_);
+    (index_of(id) < size_ ? missing_ : untold_)[peer] = false;
   }
 
   bool done() const override { return open_ == 0; }
 
-  std::optional<int> waits_for() const override {
-    const auto first = std::find(missing_.begin(), missing_.end(), true);
-    if (first == missing_.end()) return std::nullopt;
-    return static_cast<int>(first - missing_.begin());
+  std::optional<Late> waits_for() const override {
+    for (const auto* of : {&missing_, &untold_}) {
+      if (const auto peer = first_with(*of, true)) return Late{*peer, 0};
+    }
+    return std::nullopt;
   }
 
  private:
   int size_ = 0;
-  std::vector<bool> missing_;
+  std::vector<bool> missing_;  // who has not come
+  std::vector<bool> untold_;   // that this rank has
   int open_ = 0;
 };
 
@@ -126,6 +147,12 @@ std::int64_t Exchange::index_of(MessageId id) {
 
 int Exchange::tag(int phase) const {
   return static_cast<int>(number_ % kTagNumbers) * kPhases + phase;
+}
+
+std::optional<int> first_with(const std::vector<bool>& of_peers, bool value) {
+  const auto first = std::find(of_peers.begin(), of_peers.end(), value);
+  if (first == of_peers.end()) return std::nullopt;
+  return static_cast<int>(first - of_peers.begin());
 }
 
 std::int64_t exchange_of(MessageId id) { return static_cast<std::int64_t>(id >> kIndexBits); }

@@ -22,6 +22,14 @@ class Staging {
   std::vector<tensor::AlignedBuffer<float>> free_;
 };
 
+// Value. A peer that keeps an exchange from its end. `distance` 0: it owes this rank something
+// itself; above, so many ranks may stand between, each of which keeps the next one waiting.
+struct Late {
+  int rank = 0;
+  int distance = 0;
+  bool operator==(const Late&) const = default;
+};
+
 // One rank's side of one collective step, as a state machine over a wire: no thread, no clock.
 //
 // Exchanges are numbered alike on all ranks. start() and finished() start messages whose ids carry
@@ -38,8 +46,8 @@ class Exchange {
   virtual void finished(Wire& wire, MessageId id) = 0;
   virtual bool done() const = 0;
 
-  // A peer that has not yet brought its own share: who is late, if this takes long.
-  virtual std::optional<int> waits_for() const { return std::nullopt; }
+  // Who is late, if this takes long. Nobody: it is done.
+  virtual std::optional<Late> waits_for() const = 0;
 
  protected:
   // An id's lower part is free for the exchange; tags differ among exchanges in progress.
@@ -52,6 +60,9 @@ class Exchange {
 };
 
 std::int64_t exchange_of(MessageId id);
+
+// The first peer of which this is said.
+std::optional<int> first_with(const std::vector<bool>& of_peers, bool value);
 
 // Sums one segment of a reduction: every rank sends its parts of each block to the block's owner,
 // the owner adds them in the plan's order and sends the sum to all.

@@ -214,26 +214,29 @@ void Progress::measure_interval(Clock::time_point now) {
   last_sum_ = now;
 }
 
-// A peer that lives but does not come: told of once, and given up beyond the step's deadline.
+// A peer that lives but does not come: told of once, and given up beyond the step's deadline. One
+// that may itself be kept waiting is given longer, so that those who know who is late speak first.
 bool Progress::judge_late(Clock::time_point now) {
-  const auto rank = running_.empty() ? std::nullopt : running_.front().exchange->waits_for();
-  if (rank != reported_late_) reported_late_.reset();
-  if (!rank) return true;
-  const std::chrono::nanoseconds late = now - running_.front().started;
-  const double seconds = std::chrono::duration<double>(late).count();
-  if (late >= options_.step_deadline) {
+  const auto late = running_.empty() ? std::nullopt : running_.front().exchange->waits_for();
+  const bool is_direct = late && late->distance == 0;
+  if (!is_direct || reported_late_ != late->rank) reported_late_.reset();
+  if (!late) return true;
+  const std::chrono::nanoseconds waited = now - running_.front().started;
+  const double seconds = std::chrono::duration<double>(waited).count();
+  if (waited >= options_.step_deadline + late->distance * options_.peer_deadline) {
     mailbox_.broken(
         ExitCode::kPeerLost,
         fmt::format("[comm] rank {} lives, but has kept the others waiting for {:.0f} s "
-                    "(stepDeadlineSeconds)",
-                    *rank, seconds));
+                    "(stepDeadlineSeconds){}",
+                    late->rank, seconds,
+                    is_direct ? "" : ": it does not go on, or a rank that it waits for"));
     return false;
   }
   const auto limit =
       std::max<std::chrono::nanoseconds>(kLateAtLeast, kLateIntervals * usual_interval_);
-  if (reported_late_ || late < limit) return true;
-  reported_late_ = rank;
-  if (options_.on_late) options_.on_late(seconds, *rank);
+  if (!is_direct || reported_late_ || waited < limit) return true;
+  reported_late_ = late->rank;
+  if (options_.on_late) options_.on_late(seconds, late->rank);
   return true;
 }
 

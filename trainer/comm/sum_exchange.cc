@@ -62,7 +62,9 @@ class SumExchange final : public Exchange {
     rank_ = wire.rank();
     size_ = wire.size();
     own_runs_ = runs_of_rank(rank_);
-    missing_.assign(static_cast<std::size_t>(size_), false);
+    for (auto* of : {&missing_, &owed_, &untaken_}) {
+      of->assign(static_cast<std::size_t>(size_), false);
+    }
     receive_parts(wire);
     for (int i = 1; i < size_; ++i) send_parts(wire, (rank_ + i) % size_);
     if (num_missing_ == 0) add_and_send_sums(wire);
@@ -79,17 +81,23 @@ class SumExchange final : public Exchange {
       case kPartsSent:
         receive_sums(wire, peer);  // into the memory that was just read
         break;
+      case kSumsReceived:
+        owed_[static_cast<std::size_t>(peer)] = false;
+        break;
       default:
+        untaken_[static_cast<std::size_t>(peer)] = false;
         break;
     }
   }
 
   bool done() const override { return open_ == 0; }
 
-  std::optional<int> waits_for() const override {
-    const auto first = std::find(missing_.begin(), missing_.end(), true);
-    if (first == missing_.end()) return std::nullopt;
-    return static_cast<int>(first - missing_.begin());
+  // An owner that owes a sum may itself wait for another's parts.
+  std::optional<Late> waits_for() const override {
+    if (const auto peer = first_with(missing_, true)) return Late{*peer, 0};
+    if (const auto owner = first_with(owed_, true)) return Late{*owner, 1};
+    if (const auto peer = first_with(untaken_, true)) return Late{*peer, 0};
+    return std::nullopt;
   }
 
  private:
@@ -129,6 +137,7 @@ class SumExchange final : public Exchange {
     Pieces pieces;
     for (const auto& part : segment_.parts) append(pieces, part, runs);
     wire.send(owner, tag(0), pieces, id_of(kPartsSent, owner));
+    owed_[static_cast<std::size_t>(owner)] = true;
     ++open_;
   }
 
@@ -147,6 +156,7 @@ class SumExchange final : public Exchange {
     for (int i = 1; i < size_; ++i) {
       const int peer = (rank_ + i) % size_;
       wire.send(peer, tag(1), pieces, id_of(kSumsSent, peer));
+      untaken_[static_cast<std::size_t>(peer)] = true;
       ++open_;
     }
   }
@@ -181,6 +191,8 @@ class SumExchange final : public Exchange {
   std::vector<Run> own_runs_;
   tensor::AlignedBuffer<float> staging_;
   std::vector<bool> missing_;  // whose parts have not come
+  std::vector<bool> owed_;     // whose sums have not come
+  std::vector<bool> untaken_;  // who has not taken this rank's sums
   int num_missing_ = 0;
   int open_ = 0;  // messages in progress
 };

@@ -12,7 +12,8 @@ namespace coxswain::comm {
 struct WiredOptions {
   std::chrono::nanoseconds peer_deadline = std::chrono::seconds(10);      // of silence
   std::chrono::nanoseconds startup_deadline = std::chrono::seconds(120);  // until the wire is open
-  std::chrono::nanoseconds step_deadline = std::chrono::seconds(300);     // of a peer that lives
+  std::chrono::nanoseconds step_deadline = std::chrono::seconds(300);     // of a peer that lives,
+                                                                       // in whatever is waited for
 
   // Called on the communication thread, which waits for them meanwhile.
   // Once when a peer has not come to a sum or barrier for long: 1 s, or 20 usual intervals of sums.

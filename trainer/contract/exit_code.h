@@ -2,8 +2,8 @@
 
 namespace coxswain {
 
-// How `coxswain-trainer` ends. The operator reads these numbers (API.md section 5); they never
-// change.
+// How `coxswain-trainer` ends. The operator reads these numbers (docs/contract.md, "Exit codes");
+// they never change.
 enum class ExitCode {
   kDone = 0,
   kUsage = 2,          // bad flags

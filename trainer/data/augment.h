@@ -34,7 +34,8 @@ struct Preprocessing {
   bool operator==(const Preprocessing&) const = default;
 };
 
-// What a sample's random numbers are keyed by (DESIGN 4.2): equal on whatever rank reads it.
+// What a sample's random numbers are keyed by (docs/design.md, "Random numbers"): equal on whatever
+// rank reads it.
 //
 // Streams are "pad-crop" and "flip", "flip#1" for the second flip of the list, and so on; index is
 // 0. Of the four words the first two are the crop's row and column, or the first one's upper bit

@@ -22,7 +22,7 @@ class Dataset {
 
 enum class Part { kTraining, kTest };
 
-// The four formats. Each reads and checks everything at once and throws Error (65) with the file,
+// The formats. Each reads and checks everything at once and throws Error (65) with the file,
 // the record and the offset; nothing is allocated beyond what the file's size allows.
 
 // IDX files named as they were published, plain or .gz (magic 2051 and 2049); Fashion-MNIST is the

@@ -63,7 +63,19 @@ void order_part(const SamplerOptions& options, std::int64_t part, std::int64_t e
   }
 }
 
-void check(const SamplerOptions& options, std::int64_t usable) {
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+int parts_of(const SamplerOptions& options) {
+  return options.split == Split::kShuffle ? 1 : options.world_size;
+}
+
+// Rows of an epoch, without the tail that parts of one length leave.
+std::int64_t usable_rows(const SamplerOptions& options) {
+  return options.dataset_size / parts_of(options) * parts_of(options);
+}
+
+void check(const SamplerOptions& options) {
+  const std::int64_t usable = usable_rows(options);
   assert(options.world_size >= 1 && options.global_batch >= 1);
   const std::int64_t n = options.dataset_size;
   if (n < 1 || n > std::numeric_limits<std::uint32_t>::max()) {
@@ -90,26 +102,39 @@ RowRange cut(std::int64_t count, int index, int parts) {
   return {index * count / parts, (index + 1) * count / parts};
 }
 
-EpochOrder::EpochOrder(const SamplerOptions& options, std::int64_t epoch)
-    : options_(options), num_parts_(options.split == Split::kShuffle ? 1 : options.world_size) {
-  assert(epoch >= 0);
-  const std::int64_t part = options.dataset_size / num_parts_;
-  const std::int64_t usable = part * num_parts_;
+EpochPlace beginning_of(const SamplerOptions& options, std::int64_t epoch) {
+  if (options.last_batch != LastBatch::kRollover) return {};
+  return {.rolled_over = epoch * usable_rows(options) % options.global_batch, .done = 0};
+}
+
+std::int64_t steps_of(const SamplerOptions& options, std::int64_t epochs, EpochPlace from) {
+  check(options);
+  if (epochs == 0) return 0;
+  const std::int64_t usable = usable_rows(options);
   const std::int64_t batch = options.global_batch;
-  check(options, usable);
-
-  std::int64_t first_epoch = epoch;
-  steps_ = options.last_batch == LastBatch::kKeep ? (usable + batch - 1) / batch : usable / batch;
-  rows_ = part;
-  if (options.last_batch == LastBatch::kRollover) {
-    // All epochs are one stream cut into full batches; this one ends with the last that it fills.
-    first_step_ = epoch * usable / batch;
-    steps_ = (epoch + 1) * usable / batch - first_step_;
-    first_row_ = first_step_ * batch / num_parts_;
-    first_epoch = first_row_ / part;
-    rows_ = (epoch + 1) * part - first_row_;
+  const std::int64_t first = std::max<std::int64_t>(0, from.rolled_over + usable - from.done);
+  switch (options.last_batch) {
+    case LastBatch::kKeep:
+      return divided_up(first, batch) + (epochs - 1) * divided_up(usable, batch);
+    case LastBatch::kDiscard:
+      return first / batch + (epochs - 1) * (usable / batch);
+    case LastBatch::kRollover:  // all epochs are one stream cut into full batches
+      return (first + (epochs - 1) * usable) / batch;
   }
+  return 0;
+}
 
+EpochOrder::EpochOrder(const SamplerOptions& options, std::int64_t epoch, EpochPlace from)
+    : options_(options), num_parts_(parts_of(options)), from_(from) {
+  assert(epoch >= 0);
+  check(options);
+  const std::int64_t part = options.dataset_size / num_parts_;
+  from_.rolled_over = std::min(from.rolled_over, epoch * part * num_parts_);
+  steps_ = steps_of(options, 1, from_);
+  rolled_rows_ = divided_up(from_.rolled_over, num_parts_);
+  rows_ = rolled_rows_ + part;
+
+  const std::int64_t first_epoch = epoch - divided_up(rolled_rows_, part);
   ids_.reserve(static_cast<std::size_t>(num_parts_ * rows_));
   std::vector<std::int64_t> whole(static_cast<std::size_t>(part));
   for (int p = 0; p < num_parts_; ++p) {
@@ -121,17 +146,27 @@ EpochOrder::EpochOrder(const SamplerOptions& options, std::int64_t epoch)
   }
 }
 
+EpochPlace EpochOrder::next() const {
+  if (options_.last_batch != LastBatch::kRollover) return {};
+  const std::int64_t left = from_.rolled_over + usable_rows(options_) - from_.done;
+  return {.rolled_over = std::max<std::int64_t>(0, left - steps_ * options_.global_batch),
+          .done = 0};
+}
+
 std::int64_t EpochOrder::global_count(std::int64_t step) const {
   assert(step >= 0 && step < steps_);
   if (options_.last_batch != LastBatch::kKeep) return options_.global_batch;
-  return std::min(options_.global_batch, num_parts_ * rows_ - step * options_.global_batch);
+  const std::int64_t left = from_.rolled_over + usable_rows(options_) - from_.done;
+  return std::min(options_.global_batch, left - step * options_.global_batch);
 }
 
 std::span<const std::int64_t> EpochOrder::part_rows(std::int64_t step, int part) const {
   assert(step >= 0 && step < steps_);
   const auto row_at = [&](std::int64_t s) {
-    const std::int64_t row = ((first_step_ + s) * options_.global_batch + part) / num_parts_;
-    return static_cast<std::size_t>(std::min(row - first_row_, rows_));
+    const std::int64_t done = from_.done + s * options_.global_batch;
+    const std::int64_t row =
+        (done + part + rolled_rows_ * num_parts_ - from_.rolled_over) / num_parts_;
+    return static_cast<std::size_t>(std::min(row, rows_));
   };
   const auto start = static_cast<std::size_t>(part * rows_);
   return std::span(ids_).subspan(start + row_at(step), row_at(step + 1) - row_at(step));

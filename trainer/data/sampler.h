@@ -26,21 +26,37 @@ struct SamplerOptions {
   std::uint64_t seed = 0;
 };
 
-// Value. The order of one epoch, made once and read by step. Epochs count from 0, which has nothing
-// rolled over.
+// Value. A place in an epoch, in rows over all ranks: it does not depend on the size of steps.
+struct EpochPlace {
+  std::int64_t rolled_over = 0;  // rows of earlier epochs that the epoch began with
+  std::int64_t done = 0;         // of those and its own
+  bool operator==(const EpochPlace&) const = default;
+};
+
+// Where `epoch` begins when every step before it took `options.global_batch` rows.
+EpochPlace beginning_of(const SamplerOptions& options, std::int64_t epoch);
+
+// Steps of `epochs` epochs, the first of them from `from` on. Throws as EpochOrder does.
+std::int64_t steps_of(const SamplerOptions& options, std::int64_t epochs, EpochPlace from = {});
+
+// Value. The order of one epoch from a place in it, made once and read by step. Epochs count from
+// 0, which has nothing rolled over; steps count from the place.
 //
-// A step takes B rows over all ranks. With contiguous and split-batch rank r has taken (sB + r)/N
-// rows of its part after s steps: exactly sB/N where N divides B, else parts stay within one row of
-// each other, and a rank's rows may differ by one from step to step. An epoch may have no step:
+// A step takes B rows over all ranks. With contiguous and split-batch rank r has taken (n + r)/N
+// rows of its part when n are done: exactly n/N where N divides B, else parts stay within one row
+// of each other, and a rank's rows may differ by one from step to step. An epoch may have no step:
 // rollover of fewer rows than a batch.
 //
 // Throws Error (65) when no step could ever be made: no rows, fewer rows than ranks that own a part
 // each, or fewer rows than one batch with discard.
 class EpochOrder {
  public:
-  EpochOrder(const SamplerOptions& options, std::int64_t epoch);
+  EpochOrder(const SamplerOptions& options, std::int64_t epoch)
+      : EpochOrder(options, epoch, beginning_of(options, epoch)) {}
+  EpochOrder(const SamplerOptions& options, std::int64_t epoch, EpochPlace from);
 
   std::int64_t steps() const { return steps_; }
+  EpochPlace next() const;  // where the next epoch begins after all of these steps
   // Rows of this step on all ranks: what gradients are divided by.
   std::int64_t global_count(std::int64_t step) const;
   // Sample ids of one rank in this step; may be empty in a short last step or when B < N.
@@ -53,9 +69,9 @@ class EpochOrder {
 
   SamplerOptions options_;
   int num_parts_ = 1;  // shuffle: 1; otherwise the world size
+  EpochPlace from_;
   std::int64_t steps_ = 0;
-  std::int64_t first_step_ = 0;    // rollover: counted from epoch 0; otherwise 0
-  std::int64_t first_row_ = 0;     // of a part, counted as first_step_ is: where ids_ begins
+  std::int64_t rolled_rows_ = 0;   // of each part in ids_
   std::int64_t rows_ = 0;          // of each part in ids_, rolled over ones first
   std::vector<std::int64_t> ids_;  // one part after another
 };

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <set>
 
 #include "trainer/contract/error.h"
@@ -94,6 +95,26 @@ Shape output_shape(const Graph& graph, const Node& node) {
   }
 }
 
+// oneDNN counts in 32 bits in places, and stops the process beyond.
+void check_size(const Node& node, const char* what, const Shape& shape) {
+  constexpr std::int64_t kMostValues = std::numeric_limits<std::int32_t>::max();
+  std::int64_t left = kMostValues;
+  for (const std::int64_t extent : {shape.n, shape.c, shape.h, shape.w}) left /= extent;
+  if (left > 0) return;
+  refuse(node, fmt::format("its {} of {} have more than the {} values that fit: lower the batch "
+                           "size, or take smaller images",
+                           what, tensor::to_text(shape), kMostValues));
+}
+
+void check_sizes(const Graph& graph, const Node& node) {
+  check_size(node, "activations", node.shape);
+  if (node.op != Op::kDense && node.op != Op::kConv2d) return;
+  const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs[0])].shape;
+  check_size(node, "weights",
+             node.op == Op::kDense ? Shape{node.channels, in.c, in.h, in.w}
+                                   : Shape{node.channels, in.c, node.kernel, node.kernel});
+}
+
 void check_structure(const Graph& graph) {
   const std::vector<int> readers = reader_counts(graph);
   std::set<std::string> names;
@@ -114,8 +135,10 @@ Graph infer_shapes(Graph graph, std::int64_t batch_size) {
   }
   check_structure(graph);
   input.shape.n = batch_size;
+  check_sizes(graph, input);
   for (std::size_t i = 1; i < graph.nodes.size(); ++i) {
     graph.nodes[i].shape = output_shape(graph, graph.nodes[i]);
+    check_sizes(graph, graph.nodes[i]);
   }
   return graph;
 }

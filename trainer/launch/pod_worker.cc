@@ -37,6 +37,7 @@ SshSettings write_files(const WorkerEnv& env, const WorkerOptions& options) {
   SshSettings settings;
   settings.trainer = options.trainer;
   settings.attempt = env.attempt;
+  settings.port = env.ssh_port;
   contract::save_environment(settings.directory, contract::whole_environment());
   contract::write_whole_file(sshd_config_file(settings.directory), sshd_config(settings));
   contract::write_whole_file(ssh_config_file(settings.directory), ssh_config(settings));

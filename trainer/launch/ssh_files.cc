@@ -51,7 +51,7 @@ std::string quoted(const std::string& line, std::size_t& start) {
 std::string sshd_config(const SshSettings& settings) {
   const auto key = [&](std::string_view file) { return (settings.keys / file).string(); };
   std::string text;
-  text += fmt::format("Port {}\n", contract::kSshPort);
+  text += fmt::format("Port {}\n", settings.port);
   text += fmt::format("HostKey {}\n", key(contract::kHostKeyFile));
   text += fmt::format("AuthorizedKeysFile {}\n", key(contract::kAuthorizedKeysFile));
   text += fmt::format("ForceCommand {} remote\n", settings.trainer.string());
@@ -76,7 +76,7 @@ std::string sshd_config(const SshSettings& settings) {
 std::string ssh_config(const SshSettings& settings) {
   const auto key = [&](std::string_view file) { return (settings.keys / file).string(); };
   std::string text = "Host *\n";
-  text += fmt::format("Port {}\n", contract::kSshPort);
+  text += fmt::format("Port {}\n", settings.port);
   text += fmt::format("IdentityFile {}\n", key(contract::kClientKeyFile));
   text += fmt::format("UserKnownHostsFile {}\n", key(contract::kKnownHostsFile));
   text += fmt::format("SetEnv {}={}\n", kPeerAttempt, settings.attempt);

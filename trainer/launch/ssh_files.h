@@ -15,6 +15,7 @@ struct SshSettings {
   std::filesystem::path directory = contract::kRunDirectory;  // of the files written here
   std::filesystem::path trainer;  // this program, which sshd starts for whoever comes
   int attempt = 0;                // of the gang; no other gets in
+  int port = contract::kSshPort;  // of every pod
 };
 
 // PURE: the files' text. Nobody gets a shell, a terminal or a forwarded port: whatever is asked

@@ -17,7 +17,8 @@ struct JsonLogOptions {
 };
 
 // --log-format json: one object a line, {"event": "started" | "step" | "epoch" | "checkpoint" |
-// "warning" | "finished", ...}; the last line has the form of API.md section 6.
+// "warning" | "finished", ...}; the last line has the form of docs/contract.md, "The last line of a
+// run".
 class JsonLog : public train::Observer {
  public:
   JsonLog(TextSink& sink, JsonLogOptions options);

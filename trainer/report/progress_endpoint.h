@@ -18,13 +18,13 @@ namespace coxswain::report {
 std::string to_metrics(const contract::ProgressDocument& document);
 
 struct ProgressEndpointOptions {
-  std::string address = "0.0.0.0";
+  std::string address = "::";  // every one
   std::uint16_t port = 9400;  // 0: a free one
   std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
 };
 
 // Resource. Keeps the latest progress of the run and serves it over HTTP: /progress (JSON),
-// /metrics (Prometheus) and /healthz ("ok"). Throws Error (74) when the port can't be had.
+// /metrics (Prometheus) and /healthz ("ok"). Throws Error (70) when the port can't be had.
 class ProgressEndpoint : public train::Observer {
  public:
   explicit ProgressEndpoint(ProgressEndpointOptions options);

@@ -44,8 +44,8 @@ struct ParameterLayout {
   bool operator==(const ParameterLayout&) const = default;
 };
 
-// Floats of the control segment (DESIGN 4.2): what every step sums over all ranks beside the
-// gradients.
+// Floats of the control segment (docs/design.md, "Control segment"): what every step sums over all
+// ranks beside the gradients.
 constexpr std::int64_t kControlFloats = 16;
 
 // Sets offsets one after another, each a multiple of 64 bytes, and appends the control segment.

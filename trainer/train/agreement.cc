@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "trainer/tensor/fnv1a.h"
 #include "trainer/train/model_state.h"
 
 namespace coxswain::train {
@@ -10,9 +11,9 @@ namespace coxswain::train {
 namespace {
 
 std::uint64_t hash_of_text(const std::string& text) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return hash;
+  tensor::Fnv1a hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.hash();
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ tensor::ParameterLayout agreed_layout(comm::Communicator& communicator, backend:
                                       const graph::Program& training,
                                       std::vector<std::string>& notes);
 
-// Notes ranks whose numbers come from another binary, library, instruction set or thread count;
-// throws Error (65) naming them when `required`, as anyWorldSize needs.
+// Notes ranks whose numbers come from another library, instruction set or thread count; throws
+// Error (65) naming them when `required`, as anyWorldSize needs.
 void compare_fingerprints(comm::Communicator& communicator, const std::string& fingerprint,
                           bool required, std::vector<std::string>& notes);
 

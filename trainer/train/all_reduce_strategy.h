@@ -13,7 +13,7 @@ namespace coxswain::train {
 
 // Resource. Sums gradients over all ranks with a Communicator, bucket by bucket while backward
 // runs, and updates on every rank alike. With several parts or micro-batches a rank adds its own
-// first (DESIGN 4.2) and the buckets follow the last of them.
+// first (docs/design.md, "Order of sums") and the buckets follow the last of them.
 class AllReduceStrategy : public Strategy {
  public:
   AllReduceStrategy(comm::Communicator& communicator, backend::Backend& backend,

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 
+#include "trainer/contract/printable.h"
 #include "trainer/graph/initialise.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain::train {
 
@@ -17,6 +19,8 @@ using checkpoint::NamedTensor;
 using tensor::ParameterLayout;
 using tensor::Segment;
 using tensor::SegmentKind;
+
+constexpr std::size_t kMostCharacters = 80;  // of a name in a message
 
 bool is_stored(const Segment& segment) { return segment.kind != SegmentKind::kControl; }
 
@@ -65,7 +69,7 @@ class TensorTable {
     if (by_name_.empty()) return;
     throw Error(ExitCode::kBadInput,
                 fmt::format("[checkpoint] tensor \"{}\" is not part of this model",
-                            by_name_.begin()->first));
+                            printable(by_name_.begin()->first, kMostCharacters)));
   }
 
  private:
@@ -168,17 +172,15 @@ void broadcast_parameters(comm::Communicator& communicator, backend::Backend& ba
 }
 
 std::uint64_t hash_of_weights(backend::Backend& backend, tensor::ParameterBuffer& parameters) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a over 32-bit words
+  tensor::Fnv1a hash;
   std::vector<float> canonical;
   for (const Segment& segment : parameters.layout().segments) {
     if (!is_stored(segment)) continue;
     canonical.resize(static_cast<std::size_t>(segment.elements()));
     backend.to_canonical(segment, parameters.weights(segment), canonical);
-    for (const float value : canonical) {
-      hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 1099511628211ULL;
-    }
+    for (const float value : canonical) hash.add(std::bit_cast<std::uint32_t>(value));
   }
-  return hash;
+  return hash.hash();
 }
 
 }  // namespace coxswain::train

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
 
 namespace coxswain::train {
 
@@ -15,6 +19,12 @@ std::string value_of(const Keys& keys, const std::string& key) {
   return found == keys.end() ? "(default)" : found->second;
 }
 
+// A file's value may hold anything, and a list be long.
+std::string shown(const std::string& value) {
+  constexpr std::size_t kMostCharacters = 80;
+  return printable(value, kMostCharacters);
+}
+
 void refuse_changed_identity(const Keys& saved, const Keys& now) {
   for (const auto& [key, value] : now) {
     if (value_of(saved, key) == value) continue;
@@ -23,7 +33,7 @@ void refuse_changed_identity(const Keys& saved, const Keys& now) {
         fmt::format(
             "[checkpoint] {} was {} when it was saved and is {} now: restore it, use another "
             "checkpoint directory, or set checkpoint.resume: false",
-            key, value_of(saved, key), value));
+            key, shown(value_of(saved, key)), shown(value)));
   }
 }
 
@@ -32,10 +42,35 @@ bool note_changed_trajectory(const Keys& saved, const Keys& now, std::vector<std
   for (const auto& [key, value] : now) {
     if (value_of(saved, key) == value) continue;
     notes.push_back(fmt::format("{} was {} and is {} now: continues on another trajectory", key,
-                                value_of(saved, key), value));
+                                shown(value_of(saved, key)), shown(value)));
     changed = true;
   }
   return changed;
+}
+
+// A checkpoint of an older program knows nothing of its dataset: then there is nothing to compare.
+bool note_changed_dataset(const Keys& saved, const Keys& now, std::vector<std::string>& notes) {
+  if (saved.empty() || saved == now) return false;
+  if (value_of(saved, "classes") != value_of(now, "classes")) {
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[checkpoint] the training set had {} classes when it was saved and "
+                            "has {} now: restore it, use another checkpoint directory, or set "
+                            "checkpoint.resume: false",
+                            value_of(saved, "classes"), value_of(now, "classes")));
+  }
+  for (const auto& [key, value] : now) {
+    if (value_of(saved, key) == value) continue;
+    notes.push_back(fmt::format("the training set is another one: {} was {} and is {} now", key,
+                                value_of(saved, key), value));
+  }
+  return true;
+}
+
+// Keys that say how large a batch is: once one is set anew, the batch is what is asked for now.
+bool asks_for_the_same_batch(const Keys& saved, const Keys& now) {
+  return std::ranges::all_of(
+      std::initializer_list{"batchSize", "batchSemantics", "accumulate"},
+      [&](const char* key) { return value_of(saved, key) == value_of(now, key); });
 }
 
 }  // namespace
@@ -44,29 +79,40 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
                        const ThisStart& now) {
   refuse_changed_identity(saved.identity, options.identity);
   ResumePlan plan{saved, {}};
-  const bool changed = note_changed_trajectory(saved.trajectory, options.trajectory, plan.notes);
+  const bool other_data = note_changed_dataset(saved.dataset, now.dataset, plan.notes);
+  const bool changed =
+      note_changed_trajectory(saved.trajectory, options.trajectory, plan.notes) || other_data;
   const bool resized = saved.world_size != now.world_size;
-  const bool keep_batch = resized && options.keep_global_batch && !changed;
+  const bool keep_batch =
+      options.keep_global_batch && asks_for_the_same_batch(saved.trajectory, options.trajectory);
   plan.state.world_size = now.world_size;
   plan.state.global_batch = keep_batch ? saved.global_batch : now.global_batch;
   plan.state.fingerprint = now.fingerprint;
   plan.state.identity = options.identity;
   plan.state.trajectory = options.trajectory;
+  plan.state.dataset = now.dataset;
   plan.state.attempt = options.attempt;
   if (resized) {
     plan.notes.push_back(fmt::format("{} ranks instead of {}: global batch {}", now.world_size,
                                      saved.world_size, plan.state.global_batch));
+  } else if (plan.state.global_batch != now.global_batch) {
+    plan.notes.push_back(
+        fmt::format("keeps the global batch of the first start, {}: it would be "
+                    "{} on {} ranks",
+                    saved.global_batch, now.global_batch, now.world_size));
   }
   if (resized && options.split != data::Split::kShuffle && saved.samples_in_epoch > 0) {
     plan.state.epoch += 1;
     plan.state.samples_in_epoch = 0;
+    plan.state.rolled_over = 0;
     plan.state.epoch_loss_sum = 0;
     plan.state.epoch_correct = 0;
     plan.state.epoch_samples = 0;
     plan.notes.push_back("the split depends on the number of ranks: continues at the next epoch");
   }
-  const bool same_numbers =
-      saved.fingerprint == now.fingerprint && !changed && (!resized || options.virtual_shards > 0);
+  const bool same_numbers = saved.fingerprint == now.fingerprint && !changed &&
+                            plan.state.global_batch == saved.global_batch &&
+                            (!resized || options.virtual_shards > 0);
   plan.notes.push_back(fmt::format("resumed after step {}: continues {}", saved.step,
                                    same_numbers ? "bit for bit" : "not bit for bit"));
   return plan;

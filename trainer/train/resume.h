@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct ThisStart {
   int world_size = 1;
   std::int64_t global_batch = 0;  // as configured
   std::string fingerprint;
+  std::map<std::string, std::string> dataset = {};
 };
 
 // Value. Where to go on, and what to tell about it.
@@ -23,9 +25,10 @@ struct ResumePlan {
 };
 
 // Decides how `saved` goes on under `options`. Pure. Throws Error (65) naming both values of an
-// identity key that changed; trajectory keys give a note each. On another world size the global
-// batch of the first start stays, unless keep_global_batch is false; samplers that depend on the
-// world size go on at the next epoch.
+// identity key, or both numbers of classes, that changed; trajectory keys and the rest of what is
+// known of the dataset give a note each. The global batch of the first start
+// stays on any world size, until the configuration asks for another one; with keep_global_batch
+// false it is what is configured. Samplers that depend on the world size go on at the next epoch.
 ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options,
                        const ThisStart& now);
 

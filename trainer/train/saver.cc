@@ -1,26 +1,40 @@
 #include "trainer/train/saver.h"
 
+#include <memory>
+#include <utility>
+
 #include "trainer/contract/error.h"
 
 namespace coxswain::train {
 
-Saver::Saver(const CheckpointOptions& options, bool new_run, Observer& observer)
+Saver::Saver(const CheckpointOptions& options, const std::optional<std::string>& new_run,
+             SaveGate& gate, Observer& observer, Now now)
     : options_(options),
+      gate_(gate),
       observer_(observer),
       writer_({.directory = options.directory,
                .keep = options.keep,
                .max_failures = options.max_failures,
-               .new_run = new_run}) {}
+               .new_run = new_run}),
+      now_(std::move(now)) {}
 
 bool Saver::due(std::int64_t step) const {
   if (options_.every_steps > 0 && step % options_.every_steps == 0) return true;
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - last_;
+  const std::chrono::duration<double> elapsed = now_() - last_;
   return options_.every_seconds > 0 && elapsed.count() >= options_.every_seconds;
 }
 
 void Saver::start(std::function<checkpoint::Contents()> contents) {
-  last_ = std::chrono::steady_clock::now();
-  writer_.start_save(std::move(contents));
+  last_ = now_();
+  writer_.start_save(guarded(std::move(contents)));
+}
+
+// The writer drops the function when the save is over.
+std::function<checkpoint::Contents()> Saver::guarded(
+    std::function<checkpoint::Contents()> contents) {
+  return [contents = std::move(contents), saving = std::make_shared<SaveGate::Saving>(gate_)] {
+    return contents();
+  };
 }
 
 void Saver::poll() {
@@ -28,7 +42,7 @@ void Saver::poll() {
 }
 
 void Saver::save_now(std::function<checkpoint::Contents()> contents) {
-  const checkpoint::SaveResult result = writer_.save_now(std::move(contents));
+  const checkpoint::SaveResult result = writer_.save_now(guarded(std::move(contents)));
   poll();
   tell(result);
   if (!result.error.empty()) throw Error(result.code, result.error);

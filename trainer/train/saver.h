@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "trainer/checkpoint/writer.h"
 #include "trainer/train/observer.h"
+#include "trainer/train/save_gate.h"
 #include "trainer/train/train_options.h"
 
 namespace coxswain::train {
@@ -13,8 +15,12 @@ namespace coxswain::train {
 // Resource of rank 0. When to save, and who is told of it.
 class Saver {
  public:
-  // `new_run`: what the directory holds is of other runs, and stays.
-  Saver(const CheckpointOptions& options, bool new_run, Observer& observer);
+  using Now = std::function<std::chrono::steady_clock::time_point()>;
+
+  // `new_run`: the uid of the job whose run begins; what the directory holds is of others, and
+  // stays. Every save closes `gate` until it is over.
+  Saver(const CheckpointOptions& options, const std::optional<std::string>& new_run, SaveGate& gate,
+        Observer& observer, Now now);
 
   bool due(std::int64_t step) const;
   void start(std::function<checkpoint::Contents()> contents);  // at once, without waiting
@@ -25,12 +31,15 @@ class Saver {
   }  // path of the newest one written; "" if none
 
  private:
+  std::function<checkpoint::Contents()> guarded(std::function<checkpoint::Contents()> contents);
   void tell(const checkpoint::SaveResult& result);
 
   CheckpointOptions options_;
+  SaveGate& gate_;
   Observer& observer_;
   checkpoint::Writer writer_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  Now now_;
+  std::chrono::steady_clock::time_point last_ = now_();
   std::string newest_;
 };
 

@@ -62,6 +62,7 @@ struct TrainOptions {
 
   CheckpointOptions checkpoint;
   bool keep_global_batch = true;  // on a resume with another world size
+  std::string job_uid;            // empty: not known
   std::int64_t attempt = 0;
   std::map<std::string, std::string> identity;  // configuration keys by what a change of them means
   std::map<std::string, std::string> trajectory;

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <utility>
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/data/dataset_identity.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/all_reduce_strategy.h"
@@ -21,6 +23,8 @@ namespace coxswain::train {
 namespace {
 
 constexpr double kReportSeconds = 1;  // a step is reported at least this often
+constexpr std::int64_t kNoEnd = INT64_MAX / 2;
+constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();  // every step was skipped
 
 bool has_momentum(const TrainOptions& options) {
   return options.schedule.momentum > 0 || options.schedule.cycle_momentum;
@@ -59,14 +63,6 @@ bool all_finite(std::span<const float> values) {
   return std::isfinite(rest);
 }
 
-// Steps of the first epochs together: with rollover one epoch may have a step more than another.
-std::int64_t steps_of(std::int64_t epochs, const data::SamplerOptions& sampler,
-                      std::int64_t steps_of_the_first) {
-  if (sampler.last_batch != data::LastBatch::kRollover) return epochs * steps_of_the_first;
-  const std::int64_t parts = sampler.split == data::Split::kShuffle ? 1 : sampler.world_size;
-  return epochs * (sampler.dataset_size / parts * parts) / sampler.global_batch;
-}
-
 }  // namespace
 
 Training::Training(const TrainOptions& options, Collaborators& with)
@@ -90,19 +86,23 @@ Training::Training(const TrainOptions& options, Collaborators& with)
 Training::~Training() { with_.communicator.reset(); }
 
 void Training::start() {
+  if (with_.test != nullptr) data::require_one_kind(with_.training, *with_.test);
   state_.world_size = world_size_;
   state_.global_batch = configured_global_batch(options_, world_size_);
   state_.attempt = options_.attempt;
   state_.fingerprint = with_.backend.fingerprint();
   state_.identity = options_.identity;
   state_.trajectory = options_.trajectory;
+  state_.dataset = data::identity_of(with_.training);
   compare_fingerprints(*with_.communicator, state_.fingerprint, options_.virtual_shards > 0,
                        notes_);
-  if (!resume()) initialise(program_, options_.seed, with_.backend, parameters_);
+  const bool new_run = leads() && begins_run();
+  if (!resume(new_run)) initialise(program_, options_.seed, with_.backend, parameters_);
   require_equal_weights(*with_.communicator, with_.backend, parameters_);
   if (leads() && !options_.checkpoint.directory.empty()) {
-    const bool new_run = !options_.checkpoint.resume && options_.attempt == 0;
-    saver_ = std::make_unique<Saver>(options_.checkpoint, new_run, with_.observer);
+    saver_ = std::make_unique<Saver>(options_.checkpoint,
+                                     new_run ? std::optional(options_.job_uid) : std::nullopt,
+                                     with_.saves, with_.observer, with_.now);
   }
   count_steps();
   prepare_executables();
@@ -114,12 +114,20 @@ void Training::start() {
   if (leads()) with_.observer.started(describe());
 }
 
-// Rank 0 reads and verifies; the others, which may not have the volume, get what it read. A later
-// attempt of a run that began without resuming goes on from that run's own checkpoints.
-bool Training::resume() {
+// Without checkpoint.resume a later attempt goes on from the run that its own job began. Where an
+// earlier one died before it could, the directory holds runs of other jobs alone.
+bool Training::begins_run() const {
+  const CheckpointOptions& from = options_.checkpoint;
+  if (from.resume || from.directory.empty()) return false;
+  if (options_.job_uid.empty()) return options_.attempt == 0;
+  return checkpoint::job_of_last_run(from.directory) != options_.job_uid;
+}
+
+// Rank 0 reads and verifies; the others, which may not have the volume, get what it read.
+bool Training::resume(bool new_run) {
   const CheckpointOptions& from = options_.checkpoint;
   std::optional<checkpoint::Loaded> loaded;
-  if (leads() && (from.resume || options_.attempt > 0) && !from.directory.empty()) {
+  if (leads() && !new_run && !from.directory.empty()) {
     loaded = checkpoint::load_latest(
         from.directory, from.resume ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
   }
@@ -127,7 +135,10 @@ bool Training::resume() {
       *with_.communicator, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
   if (text.empty()) return false;
   ResumePlan plan = plan_resume(checkpoint::decode_state(text, "rank 0's state"), options_,
-                                {world_size_, state_.global_batch, state_.fingerprint});
+                                {.world_size = world_size_,
+                                 .global_batch = state_.global_batch,
+                                 .fingerprint = state_.fingerprint,
+                                 .dataset = state_.dataset});
   state_ = std::move(plan.state);
   if (leads()) {
     for (const std::string& refused : loaded->refused) notes_.push_back("passed over " + refused);
@@ -142,7 +153,8 @@ bool Training::resume() {
 void Training::count_steps() {
   schedule_ = options_.schedule;
   schedule_.lr = static_cast<float>(scaled_lr(options_, state_.global_batch));
-  steps_per_epoch_ = data::EpochOrder(sampler(), 0).steps();
+  const data::SamplerOptions samples = sampler();
+  steps_per_epoch_ = data::steps_of(samples, 1);
   if (steps_per_epoch_ == 0) {
     throw Error(
         ExitCode::kBadInput,
@@ -151,11 +163,20 @@ void Training::count_steps() {
             "batchSize, or lastBatch: keep",
             with_.training.size(), state_.global_batch, world_size_));
   }
-  total_steps_ = options_.steps.value_or(INT64_MAX);
+  const std::int64_t largest_step = std::min(state_.global_batch, with_.training.size());
+  if (largest_step < world_size_) {
+    notes_.push_back(fmt::format("steps of {} samples leave {} of {} ranks without work",
+                                 largest_step, world_size_ - largest_step, world_size_));
+  }
+  total_steps_ = options_.steps.value_or(kNoEnd);
   if (options_.epochs.has_value()) {
-    total_steps_ = std::min(total_steps_, steps_of(*options_.epochs, sampler(), steps_per_epoch_));
+    const std::int64_t epochs = std::max<std::int64_t>(0, *options_.epochs - state_.epoch);
+    total_steps_ = std::min(total_steps_, state_.step + data::steps_of(samples, epochs, place()));
   }
   state_.total_steps = total_steps_;
+  const std::int64_t behind =
+      data::steps_of(samples, state_.epoch + 1) - data::steps_of(samples, 1, place());
+  steps_ahead_ = behind - state_.step;
   already_complete_ = state_.finished && done();
   state_.finished = false;
   if (already_complete_) {
@@ -165,7 +186,7 @@ void Training::count_steps() {
 }
 
 void Training::prepare_executables() {
-  const data::EpochOrder order(sampler(), state_.epoch);
+  const data::EpochOrder order(sampler(), state_.epoch, place());
   if (!already_complete_) {
     for (const std::int64_t rows : batch_sizes(cut_, order, rank_)) {
       executables_.get(graph::Mode::kTraining, rows);
@@ -175,7 +196,7 @@ void Training::prepare_executables() {
   const std::int64_t last_epoch = options_.epochs.value_or(INT64_MAX);
   loader_ = std::make_unique<data::DataLoader>(
       with_.training, data::LoaderOptions{options_.preprocessing, true, options_.seed},
-      BatchSource(sampler(), cut_, rank_, {state_.epoch, next_step_in_epoch()}, last_epoch));
+      BatchSource(sampler(), cut_, rank_, {state_.epoch, place()}, last_epoch));
 }
 
 RunInfo Training::describe() const {
@@ -201,36 +222,39 @@ RunInfo Training::describe() const {
   return info;
 }
 
+// By the place in the data, whatever the size of the steps that led there.
 bool Training::complete() const {
-  return state_.step >= total_steps_ ||
+  return (options_.steps.has_value() && state_.step >= *options_.steps) ||
          (options_.epochs.has_value() && state_.epoch >= *options_.epochs);
 }
 
 bool Training::done() const { return stopping_ || complete(); }
 
-// Rounded up: rows of a step that another batch size cut differently are not used twice.
-std::int64_t Training::next_step_in_epoch() const {
-  return (state_.samples_in_epoch + state_.global_batch - 1) / state_.global_batch;
+// No more is rolled over than there was, whatever a file says.
+data::EpochPlace Training::place() const {
+  return {.rolled_over = std::min(state_.rolled_over, state_.epoch * with_.training.size()),
+          .done = state_.samples_in_epoch};
 }
 
 void Training::run_epoch() {
   speed_.start_epoch();
   const double waited_before = loader_->seconds_waited();
-  const data::EpochOrder order(sampler(), state_.epoch);
-  std::int64_t step = next_step_in_epoch();
+  const data::EpochOrder order(sampler(), state_.epoch, place());
+  std::int64_t step = 0;
   for (; step < order.steps() && !done(); ++step) run_step(order, step);
   speed_.finish_epoch();
   if (step < order.steps() || (stopping_ && state_.step < total_steps_)) return;
   finish_epoch(loader_->seconds_waited() - waited_before);
   state_.epoch += 1;
   state_.samples_in_epoch = 0;
+  state_.rolled_over = order.next().rolled_over;
   state_.epoch_loss_sum = 0;
   state_.epoch_correct = 0;
   state_.epoch_samples = 0;
 }
 
-void Training::run_step(const data::EpochOrder& order, std::int64_t step_in_epoch) {
-  const StepPlan plan = plan_step(cut_, order, step_in_epoch, rank_);
+void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
+  const StepPlan plan = plan_step(cut_, order, step, rank_);
   const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
   strategy_->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) run_micro_batch(micro, divisor);
@@ -257,11 +281,11 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
   const auto control = parameters_.gradients(parameters_.layout().control());
   const bool stop = with_.stop.load(std::memory_order_relaxed);
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
+  const data::HostBatch& rows = *loader_->next();
   if (micro.sample_ids.empty()) {
     std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
     write_control(control, {}, stop, waiting);
   } else {
-    const data::HostBatch& rows = *loader_->next();
     backend::Executable& executable =
         executables_.get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
     fail_here(Phase::kForward);
@@ -347,7 +371,7 @@ void Training::finish_epoch(double seconds_waited_for_data) {
   EpochReport report;
   report.epoch = epoch;
   const auto scored = static_cast<double>(std::max<std::int64_t>(1, state_.epoch_samples));
-  report.training_loss = state_.epoch_loss_sum / scored;
+  report.training_loss = state_.epoch_samples > 0 ? state_.epoch_loss_sum / scored : kNoLoss;
   report.training_accuracy = static_cast<double>(state_.epoch_correct) / scored;
   const Stretch steps = speed_.epoch();
   report.seconds = steps.seconds;
@@ -373,16 +397,33 @@ void Training::evaluate_now() {
   state_.last_loss = scores_->loss;
 }
 
+// A run that ends in such steps has not learned what it was to learn, however good its weights were
+// before. All ranks throw: they judge the same sums.
+void Training::require_finite_end() const {
+  const bool scored = scores_.has_value() && !std::isfinite(scores_->loss);
+  if (!scored && state_.skipped_in_a_row == 0) return;
+  throw Error(ExitCode::kNotFinite,
+              fmt::format("[train] the run ended after step {} with {} that is not finite: lower "
+                          "optimizer.lr, or add warm-up",
+                          state_.step, scored ? "a test loss" : "a training loss or gradient"));
+}
+
 Result Training::finish() {
   const bool is_complete = complete();
   if (is_complete && with_.test != nullptr && scored_step_ != state_.step) evaluate_now();
+  if (is_complete) require_finite_end();
   strategy_.reset();
+  state_.finished = is_complete;
+  // All ranks have agreed on this state: it is saved before a peer that dies in the end can take it
+  // along.
+  if (saver_ && !already_complete_) {
+    const SaveGate::Saving saving(with_.saves);
+    saver_->save_now(take_snapshot());
+  }
   with_.communicator->finish();
   with_.communicator.reset();
   const Result result = is_complete ? Result::kSucceeded : Result::kSaved;
   if (!leads()) return result;
-  state_.finished = is_complete;
-  if (saver_ && !already_complete_) saver_->save_now(take_snapshot());
   Summary summary;
   summary.result = is_complete ? "Succeeded" : "Saved";
   if (scores_.has_value()) summary.accuracy = scores_->accuracy;
@@ -410,7 +451,8 @@ std::int64_t Training::evaluation_batch() const {
 }
 
 optim::LearningRate Training::learning_rate() const {
-  return optim::learning_rate(schedule_, state_.step, total_steps_, steps_per_epoch_);
+  return optim::learning_rate(schedule_, state_.step + steps_ahead_, total_steps_ + steps_ahead_,
+                              steps_per_epoch_);
 }
 
 void Training::fail_here(Phase phase) const {

@@ -33,18 +33,19 @@ class Training {
   bool done() const;
   // Trains to the end of the epoch, or to the step at which all ranks stop, and evaluates.
   void run_epoch();
-  // Leaves the communicator, then saves on rank 0.
+  // Saves on rank 0, then leaves the communicator.
   Result finish();
 
  private:
   bool complete() const;
-  std::int64_t next_step_in_epoch() const;
-  bool resume();
+  data::EpochPlace place() const;
+  bool begins_run() const;
+  bool resume(bool new_run);  // false: there is nothing to go on from
   void count_steps();
   void prepare_executables();
   RunInfo describe() const;
 
-  void run_step(const data::EpochOrder& order, std::int64_t step_in_epoch);
+  void run_step(const data::EpochOrder& order, std::int64_t step);
   void run_micro_batch(const MicroBatch& micro, double divisor);
   ControlSums reduce();
   bool update(const StepPlan& plan, const ControlSums& sums);  // false: the step is skipped
@@ -52,6 +53,7 @@ class Training {
   void report_step(const ControlSums& sums);
   void finish_epoch(double seconds_waited_for_data);
   void evaluate_now();
+  void require_finite_end() const;
 
   std::function<checkpoint::Contents()> take_snapshot();
   data::SamplerOptions sampler() const;
@@ -78,7 +80,9 @@ class Training {
   checkpoint::State state_;
   optim::Schedule schedule_;  // lr scaled for the global batch
   std::int64_t steps_per_epoch_ = 0;
-  std::int64_t total_steps_ = 0;
+  std::int64_t total_steps_ = 0;  // state_.step at the end
+  // Beyond state_.step, in the schedule: as if every step so far had had this start's batch.
+  std::int64_t steps_ahead_ = 0;
   bool stopping_ = false;
   bool already_complete_ = false;
   std::string resumed_from_;      // path of the checkpoint; rank 0

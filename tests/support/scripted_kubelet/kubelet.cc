@@ -71,6 +71,11 @@ Kubelet::Kubelet(kube::Client& client, KubeletOptions options)
 
 Counts Kubelet::counts() const { return {bindings_, statuses_, removals_, failures_}; }
 
+bool Kubelet::is_ours(const std::string& node) const {
+  if (!options_.schedules) return !node.empty();
+  return node.empty() || node.starts_with("scripted-node-");
+}
+
 // A script that can't be read must be seen: the pod is not scheduled, and says why.
 Life Kubelet::read_life(const Json& pod) const {
   try {
@@ -87,7 +92,7 @@ void Kubelet::changed(const Json& object) {
   const kube::ObjectMeta meta = kube::meta_of(object);
   const std::string key = kube::key_of(meta);
   const std::string node = text_at(object, "spec", "nodeName");
-  if (!node.empty() && !node.starts_with("scripted-node-")) return;
+  if (!is_ours(node)) return;
   const std::lock_guard lock(mutex_);
   const auto known = pods_.find(key);
   const bool is_new = known == pods_.end() || known->second.uid != meta.uid;
@@ -209,10 +214,10 @@ void Kubelet::keep_nodes(std::stop_token stop) {
 }
 
 void Kubelet::run(std::stop_token stop) {
-  make_nodes();
+  if (options_.schedules) make_nodes();
   std::vector<std::jthread> threads;
   const auto start = [&](auto work) { threads.emplace_back([work, stop] { work(stop); }); };
-  start([this](std::stop_token token) { keep_nodes(token); });
+  if (options_.schedules) start([this](std::stop_token token) { keep_nodes(token); });
   for (int i = 0; i < options_.writers; ++i) start([this](std::stop_token token) { write(token); });
   std::vector<std::string> scopes = options_.namespaces;
   if (scopes.empty()) scopes.emplace_back();

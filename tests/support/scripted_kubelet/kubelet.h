@@ -20,6 +20,7 @@ namespace coxswain::scripted {
 struct KubeletOptions {
   std::vector<std::string> namespaces;  // empty: all
   std::string label_selector;
+  bool schedules = true;  // else a scheduler binds pods, to nodes of the test's
   int writers = 8;
   Life defaults;
   std::vector<Rule> rules;  // for pods without a script of their own
@@ -31,7 +32,7 @@ struct Counts {
 };
 
 // Resource. Schedules every pod that has no node onto nodes of its own making, and plays it as it
-// is scripted. Leaves the pods of other nodes alone.
+// is scripted. Leaves the pods of other nodes alone, unless others schedule.
 class Kubelet : private controller::ObjectSink {
  public:
   Kubelet(kube::Client& client, KubeletOptions options);
@@ -59,6 +60,7 @@ class Kubelet : private controller::ObjectSink {
   void deleted(const Json& pod) override;
   void progress(std::uint64_t) override {}
 
+  bool is_ours(const std::string& node) const;
   Life read_life(const Json& pod) const;
   std::optional<Pod> find(const std::string& key) const;
   void enter(const std::string& key, const std::string& uid, Stage stage);

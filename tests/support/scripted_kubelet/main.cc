@@ -30,6 +30,7 @@ CommandLine parse(CLI::App& app, int argc, char** argv) {
   app.add_option("--life", line.life, "rules for pods without the annotation coxswain.test/life");
   app.add_option("--delay-ms", line.delay_ms, "from bound to Ready, where a life says nothing")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("!--no-scheduling", line.options.schedules, "play pods once others bind them");
   app.add_option("--connections", line.options.writers, "writes at once")->check(CLI::Range(1, 64));
   app.parse(argc, argv);
   line.options.defaults.ready_after = std::chrono::milliseconds(line.delay_ms);

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "tests/support/test_flags.h"
 #include "tests/trainer/backend/model_run.h"
@@ -38,6 +40,29 @@ double relative_error(const std::vector<float>& expected, const std::vector<floa
     difference += (static_cast<double>(expected[i]) - actual[i]) * (expected[i] - actual[i]);
   }
   return std::sqrt(difference / squares);
+}
+
+// The saver's thread reorders beside the training, which has the other cores of a shared machine.
+TEST(OneDnnBackend, another_thread_keeps_to_the_number_of_threads) {
+  const auto onednn = make_onednn_backend({.threads = 1});
+  const graph::Program program = graph::compile(model("cifar-resnet8", {1, 3, 32, 32}), 16,
+                                                Precision::kFloat32, Mode::kTraining);
+  const tensor::ParameterLayout layout = onednn->layout(program, LayoutKind::kNative);
+  const auto blocked = std::ranges::find_if(
+      layout.segments, [](const tensor::Segment& s) { return s.layout != "canonical"; });
+  ASSERT_NE(blocked, layout.segments.end());
+  int before = 0;
+  int after = 0;
+  std::thread([&] {
+    omp_set_num_threads(7);  // as of a machine with 7 cores
+    before = omp_get_max_threads();
+    const std::vector<float> stored(static_cast<std::size_t>(blocked->stored));
+    std::vector<float> canonical(static_cast<std::size_t>(blocked->elements()));
+    onednn->to_canonical(*blocked, stored, canonical);
+    after = omp_get_max_threads();
+  }).join();
+  EXPECT_EQ(before, 7);
+  EXPECT_EQ(after, 1);
 }
 
 TEST(OneDnnBackend, stores_weights_natively_with_zero_padding_and_gives_them_back) {

@@ -118,6 +118,18 @@ TEST(ReferenceLoss, is_the_cross_entropy_of_the_softmax) {
   EXPECT_NEAR(gradient[2], -0.375 / 4, 1e-7);
 }
 
+TEST(ReferenceLoss, of_equal_logits_does_not_depend_on_their_size) {
+  const std::vector<std::int32_t> labels{4};
+  for (const float z : {0.0F, 1e7F, 1e30F, -1e30F}) {
+    for (const float smoothing : {0.0F, 0.1F}) {
+      EXPECT_NEAR(
+          softmax_cross_entropy({1, 10, 1, 1}, smoothing, Values(10, z), batch_of(labels, 1)).loss,
+          std::log(10.0), 1e-12)
+          << z;
+    }
+  }
+}
+
 TEST(ReferenceLoss, counts_the_first_of_equals_and_the_first_five) {
   struct Case {
     Values logits;

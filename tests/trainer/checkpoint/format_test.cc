@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/trainer/checkpoint/sample_checkpoint.h"
 #include "trainer/contract/error.h"
@@ -64,15 +66,20 @@ TEST(CheckpointName, order_is_generation_then_step_then_revision) {
 
 TEST(CheckpointName, numbers_are_read_from_names_of_directories) {
   EXPECT_EQ(parse_numbered(".generation-7", kClaimPrefix), 7);
-  EXPECT_EQ(parse_numbered(".run-12", kRunPrefix), 12);
   for (const char* text : {".generation-", ".generation-7x", ".generation--7", "generation-7",
                            ".generation-9999999999999999999", ""}) {
     EXPECT_FALSE(parse_numbered(text, kClaimPrefix)) << text;
   }
-  const std::vector<std::string> names = {".run-2", ".run-5", ".run-x", ".generation-9"};
-  EXPECT_EQ(first_generation_of_run(names, 1), 0);
-  EXPECT_EQ(first_generation_of_run(names, 4), 2);
-  EXPECT_EQ(first_generation_of_run(names, 9), 5);
+}
+
+TEST(RunMark, is_the_last_one_up_to_a_generation) {
+  const std::vector<std::string> names = {".run-2",  ".run-5-4f-0a", ".run-x",
+                                          ".run-7x", ".run-",        ".generation-9"};
+  EXPECT_EQ(mark_of_run(names, 1), std::nullopt);
+  EXPECT_EQ(mark_of_run(names, 4), (RunMark{2, ""}));
+  EXPECT_EQ(mark_of_run(names, 9), (RunMark{5, "4f-0a"}));
+  EXPECT_EQ(to_text(RunMark{2, ""}), ".run-2");
+  EXPECT_EQ(to_text(RunMark{5, "4f-0a"}), ".run-5-4f-0a");
 }
 
 TEST(Checksum, is_crc32_and_combines) {
@@ -114,6 +121,34 @@ TEST(Safetensors, accepts_other_writers_metadata_and_order_of_names) {
   EXPECT_EQ(places[1].name, "a");
 }
 
+// Of writing and reading the header of so many tensors.
+double cpu_seconds(std::size_t num_tensors) {
+  std::vector<NamedTensor> tensors(num_tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i] = {.name = "t" + std::to_string(i), .dims = {1}, .values = {0}};
+  }
+  const std::clock_t started = std::clock();
+  const std::string header = encode_safetensors_header(tensors).substr(8);
+  EXPECT_EQ(decode_safetensors_header(header, 4 * num_tensors, "f").size(), num_tensors);
+  return static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC;
+}
+
+TEST(Safetensors, a_header_costs_what_it_holds) {
+  const double few = cpu_seconds(4'000);
+  const double many = cpu_seconds(64'000);
+  EXPECT_LT(many, 100 * few) << "16 is in proportion, 256 its square";
+}
+
+TEST(Safetensors, what_a_terminal_would_obey_is_shown) {
+  const std::string tensor = R"({"dtype":"F64\u009b","shape":[1],"data_offsets":[0,8]}})";
+  const std::string message = refusal_of([&] {
+    decode_safetensors_header("{\"\\u001b[2J" + std::string(5000, 'x') + "\":" + tensor, 8, "f");
+  });
+  EXPECT_THAT(message, HasSubstr(R"(tensor "\x1b[2Jxxx)"));
+  EXPECT_THAT(message, HasSubstr(R"(dtype "F64\xc2\x9b" is not)"));
+  EXPECT_LT(message.size(), 200U);
+}
+
 TEST(Safetensors, refuses_headers_that_do_not_describe_the_data_exactly) {
   const auto tensor = [](const std::string& rest) {
     return R"({"x":{"dtype":"F32",)" + rest + "}}";
@@ -130,7 +165,8 @@ TEST(Safetensors, refuses_headers_that_do_not_describe_the_data_exactly) {
       {R"({"x":1})", "tensor \"x\": not an object"},
       {tensor(R"("shape":[2])"), "tensor \"x\": \"data_offsets\" is missing"},
       {tensor(R"("data_offsets":[0,8])"), "tensor \"x\": \"shape\" is missing"},
-      {R"({"x":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})", "tensor \"x\": dtype F64"},
+      {R"({"x":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})",
+       "tensor \"x\": dtype \"F64\" is not F32"},
       {R"({"x":{"dtype":4,"shape":[1],"data_offsets":[0,8]}})", "\"dtype\" is not a string"},
       {tensor(R"("shape":[2],"data_offsets":[0,8],"extra":1)"), "unknown member \"extra\""},
       {tensor(R"("shape":[2],"data_offsets":[0,16])"), "tensor \"x\": range 0 to 16 is outside"},
@@ -234,7 +270,7 @@ TEST(Manifest, names_what_is_wrong) {
       {replaced(good, "\"step\": 1200", "\"step\": 1e3"), "\"step\" is out of range"},
       {replaced(good, "\"step\": 1200", "\"step\": 1201"), "checksum of the manifest itself"},
       {replaced(good, "\"step\": 1200", "\"step\":  1200"), "checksum of the manifest itself"},
-      {replaced(good, "\"bytes\": 3", "\"bytes\": 3000000"), "a: the checksums of its chunks"},
+      {replaced(good, "\"bytes\": 3", "\"bytes\": 3000000"), "\"a\": the checksums of its chunks"},
       {replaced(good, "00000005", "0000000g"), "not a checksum"},
       {replaced(good, "\"step\": 1200", "\"extra\": 1, \"step\": 1200"), "unknown member"},
       {good.substr(0, good.size() - 1), "checksum of the manifest itself"},
@@ -251,6 +287,8 @@ TEST(State, decodes_what_it_encodes) {
   state.last_loss = std::numeric_limits<double>::denorm_min();
   state.finished = true;
   state.skipped_in_a_row = 2;
+  state.rolled_over = 5;
+  state.dataset = {{"samples", "60000"}, {"shape", "1x28x28"}};
   EXPECT_EQ(decode_state(encode(state), "s"), state);
   EXPECT_EQ(decode_state(encode(State{}), "s"), State{});
 }
@@ -267,6 +305,21 @@ TEST(State, a_configuration_value_that_is_not_utf8_does_not_prevent_a_save) {
   EXPECT_THAT(decode_state(encode(state), "s").identity["data.path"], HasSubstr("/data/"));
 }
 
+TEST(State, every_number_has_a_range) {
+  for (const char* key :
+       {"step", "update_count", "epoch", "samples_in_epoch", "total_steps", "skipped_in_a_row",
+        "world_size", "global_batch", "attempt", "epoch_correct", "epoch_samples"}) {
+    auto state = nlohmann::json::parse(encode(sample_contents(37).state));
+    state[key] = std::numeric_limits<std::int64_t>::max();
+    EXPECT_THAT(refusal_of([&] { decode_state(state.dump(), "s"); }),
+                HasSubstr(std::string("\"") + key + "\" is out of range"));
+  }
+  auto state = nlohmann::json::parse(encode(sample_contents(37).state));
+  state["last_accuracy"] = 1.5;
+  EXPECT_THAT(refusal_of([&] { decode_state(state.dump(), "s"); }),
+              HasSubstr("\"last_accuracy\" is out of range"));
+}
+
 TEST(State, names_what_is_wrong) {
   const std::string good = encode(sample_contents(37).state);
   struct Row {
@@ -274,7 +327,9 @@ TEST(State, names_what_is_wrong) {
     std::string message;
   };
   const std::vector<Row> rows = {
-      {replaced(good, "\"version\": 1", "\"version\": 2"), "format version 2 is newer"},
+      {replaced(good, "\"version\": 2", "\"version\": 3"), "format version 3 is newer"},
+      {replaced(good, "\"rolled_over\": 0", "\"rolled_over\": 4294967296"),
+       "\"rolled_over\" is out of range"},
       {replaced(good, "\"step\": 37", "\"step\": 18446744073709551615"),
        "\"step\" is out of range"},
       {replaced(good, "\"step\": 37", "\"step\": -37"), "\"step\" is out of range"},

@@ -374,7 +374,9 @@ TEST(Generations, a_new_run_keeps_what_others_left) {
   FaultyFileSystem files;
   Publisher other(files, directory.path(), 2);
   for (const int step : {10, 20}) other.publish(sample_contents(step));
-  Publisher first(files, directory.path(), 2, /*new_run=*/true);
+  EXPECT_EQ(job_of_last_run(directory.path()), std::nullopt);
+  Publisher first(files, directory.path(), 2, /*new_run=*/"4f-0a");
+  EXPECT_EQ(job_of_last_run(directory.path()), "4f-0a");
   EXPECT_FALSE(load_latest(directory.path(), Runs::kLast));
   EXPECT_EQ(newest_step(directory.path()), 20);
   for (const int step : {1, 2}) first.publish(sample_contents(step));
@@ -382,7 +384,7 @@ TEST(Generations, a_new_run_keeps_what_others_left) {
   EXPECT_EQ(load_latest(directory.path(), Runs::kLast)->contents.state.step, 2);
   for (const int step : {3, 4}) restarted.publish(sample_contents(step));
   EXPECT_THAT(names_in(directory.path()),
-              ElementsAre(".generation-3", ".run-2", "LATEST", "step-00000003.g3",
+              ElementsAre(".generation-3", ".run-2-4f-0a", "LATEST", "step-00000003.g3",
                           "step-00000004.g3", "step-00000010.g1", "step-00000020.g1"));
   EXPECT_EQ(newest_step(directory.path()), 4);
 }

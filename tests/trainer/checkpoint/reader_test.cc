@@ -297,9 +297,63 @@ TEST_F(Reader, an_error_at_any_read_of_the_newest_takes_the_one_before) {
   }
 }
 
-// Written by version 1 and never changed: every later version reads it.
+TEST_F(Reader, when_none_can_be_read_the_volume_is_blamed) {
+  FaultyFileSystem files;
+  files.fail_call = "read";
+  try {
+    load_latest(files, directory());
+    ADD_FAILURE() << "loaded what can't be read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kVolume);
+    EXPECT_THAT(error.what(), HasSubstr("Input/output error"));
+  }
+  try {
+    load(files, newest());
+    ADD_FAILURE() << "loaded what can't be read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kVolume);
+  }
+}
+
+TEST_F(Reader, tells_of_five_and_counts_the_rest) {
+  for (int step = 100; step < 400; ++step) {
+    fs::create_directory(directory() / to_text({.generation = 1, .step = step}));
+  }
+  const auto loaded = load_latest(directory());
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->refused.size(), 6U);
+  EXPECT_THAT(loaded->refused.front(), HasSubstr("step-00000399.g1"));
+  EXPECT_EQ(loaded->refused.back(), "295 older ones");
+
+  fs::remove_all(newest());
+  fs::remove_all(previous());
+  try {
+    load_latest(directory());
+    ADD_FAILURE() << "loaded a damaged checkpoint";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadInput);
+    EXPECT_LT(std::string(error.what()).size(), 1000U);
+  }
+}
+
+TEST_F(Reader, a_file_in_the_place_of_the_directory_is_bad_input) {
+  write_bytes(directory() / "file", "");
+  try {
+    load_latest(directory() / "file");
+    ADD_FAILURE() << "loaded from a file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadInput);
+    EXPECT_THAT(error.what(), HasSubstr("not a directory"));
+  }
+}
+
+// Written by the version of the name and never changed: every later version reads it.
 TEST(ReaderCorpus, reads_the_checkpoints_of_every_released_version) {
-  EXPECT_TRUE(load("tests/golden/checkpoint/version-1") == sample_contents(42));
+  Contents contents = sample_contents(42);
+  EXPECT_TRUE(load("tests/golden/checkpoint/version-1") == contents);
+  contents.state.rolled_over = 5;
+  contents.state.dataset = {{"classes", "10"}, {"samples", "60000"}};
+  EXPECT_TRUE(load("tests/golden/checkpoint/version-2") == contents);
 }
 
 }  // namespace

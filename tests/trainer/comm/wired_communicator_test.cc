@@ -9,6 +9,7 @@
 
 #include "tests/support/thread_communicator.h"
 #include "tests/trainer/comm/rank_checks.h"
+#include "trainer/comm/exchange.h"
 
 namespace coxswain::comm {
 namespace {
@@ -174,6 +175,81 @@ TEST(WiredCommunicator, names_a_lost_peer_after_a_long_computation) {
     communicator.barrier();
   });
   expect_rank_2_lost(losses, "in a barrier");
+}
+
+// Rank 0 lives and never comes; what the other two say of it.
+std::vector<std::string> complaints_while(const std::function<void(Communicator&)>& work) {
+  test::ThreadNetwork network(3);
+  std::vector<std::string> complaints(2);
+  std::latch done(2);
+  const WiredOptions options{.peer_deadline = 1500ms, .step_deadline = 100ms};
+  const auto wait = [&](int rank) {
+    const auto communicator = network.join(rank, options);
+    try {
+      work(*communicator);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kPeerLost);
+      complaints[static_cast<std::size_t>(rank - 1)] = error.what();
+    }
+    done.count_down();
+    done.wait();  // leaving is no reason for the other to complain
+  };
+  const auto late = network.join(0, options);
+  std::jthread rank_1(wait, 1);
+  std::jthread rank_2(wait, 2);
+  done.wait();
+  return complaints;
+}
+
+void expect_rank_0_late(const std::vector<std::string>& complaints) {
+  for (const std::string& complaint : complaints) {
+    EXPECT_NE(complaint.find("rank 0 lives, but has kept the others waiting"), std::string::npos)
+        << complaint;
+  }
+}
+
+TEST(WiredCommunicator, a_broadcast_is_not_waited_for_without_end) {
+  std::vector<std::byte> bytes(2 * 10);
+  expect_rank_0_late(complaints_while([&](Communicator& communicator) {
+    const auto at = 10 * static_cast<std::size_t>(communicator.rank() - 1);
+    communicator.broadcast(std::span(bytes).subspan(at, 10), 0);
+  }));
+}
+
+// Of one number, which rank 0 owns: nobody owes the others a part.
+TEST(WiredCommunicator, a_small_sum_is_not_waited_for_without_end) {
+  expect_rank_0_late(complaints_while([](Communicator& communicator) {
+    std::vector<float> value(1, 1.0F);
+    communicator.wait(communicator.all_reduce_sum(in_rank_order(3), {{value}, 0}));
+  }));
+}
+
+TEST(Exchange, knows_who_is_late_and_who_may_only_pass_it_on) {
+  const auto late_for = [](int rank, const std::function<std::unique_ptr<Exchange>()>& make) {
+    test::ThreadNetwork network(4);
+    const auto wire = network.open(rank);
+    const auto exchange = make();
+    exchange->start(*wire);
+    std::vector<MessageId> finished;
+    std::vector<int> beats;
+    wire->poll(finished, beats);  // what was sent is taken
+    for (const MessageId id : finished) exchange->finished(*wire, id);
+    return exchange->waits_for();
+  };
+  std::vector<std::byte> bytes(8);
+  const auto broadcast = [&] { return make_broadcast_exchange(0, bytes, 0); };
+  EXPECT_EQ(late_for(0, broadcast), std::nullopt);
+  EXPECT_EQ(late_for(1, broadcast), (Late{0, 1}));
+  EXPECT_EQ(late_for(2, broadcast), (Late{0, 1}));
+  EXPECT_EQ(late_for(3, broadcast), (Late{2, 2}));
+  EXPECT_EQ(late_for(0, [] { return make_barrier_exchange(0); }), (Late{1, 0}));
+  EXPECT_EQ(late_for(2, [] { return make_barrier_exchange(0); }), (Late{0, 0}));
+  std::vector<float> value(1);
+  Staging staging;
+  const auto plan = std::make_shared<const ReductionPlan>(in_rank_order(4));
+  const auto sum = [&] { return make_sum_exchange(0, plan, {{value}, 0}, staging); };
+  EXPECT_EQ(late_for(0, sum), (Late{1, 0}));
+  EXPECT_EQ(late_for(3, sum), (Late{0, 1}));
 }
 
 TEST(WiredCommunicator, reports_a_late_rank_once) {

@@ -207,18 +207,21 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, got "
        "\"rmsprop\""},
       {"optimizer: {name: lars}",
-       "65 [config] job.yaml:3:19: optimizer.name: \"lars\" is not in this version; one of sgd, "
+       "65 [config] job.yaml:3:19: optimizer.name: \"lars\" is not in this version; write one of "
+       "sgd, "
        "nesterov, adam"},
       {"optimizer: adam", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got \"adam\""},
       {"optimizer:", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got nothing"},
       {"precision: fp16",
-       "65 [config] job.yaml:3:12: precision: \"fp16\" is not in this version; one of fp32, bf16"},
+       "65 [config] job.yaml:3:12: precision: \"fp16\" is not in this version; write one of fp32, "
+       "bf16"},
       {"precision: [bf16]",
        "65 [config] job.yaml:3:12: precision: must be one of fp32, bf16, got a list"},
       {"device: cuda",
-       "65 [config] job.yaml:3:9: device: \"cuda\" is not in this version; one of auto, cpu"},
+       "65 [config] job.yaml:3:9: device: \"cuda\" is not in this version; write cpu"},
       {"communication: {backend: nccl}",
-       "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; one of "
+       "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; write "
+       "one of "
        "auto, mpi"},
       {"checkpoint: {resume: yes}",
        "65 [config] job.yaml:3:22: checkpoint.resume: must be true or false, got \"yes\""},

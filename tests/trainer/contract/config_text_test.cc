@@ -63,7 +63,7 @@ TEST(ConfigTable, has_a_name_for_every_value_of_its_enums) {
     if (!std::holds_alternative<ChoiceRef>(member)) continue;
     const auto& choice = std::get<ChoiceRef>(member);
     const auto names = split_choices(field.choices);
-    EXPECT_GE(names.size(), 2U) << field.key;
+    EXPECT_FALSE(names.empty()) << field.key;
     for (std::size_t i = 0; i < names.size(); ++i) {
       choice.set(static_cast<int>(i));
       EXPECT_EQ(value_text(field, config), names[i]) << field.key;

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <stdexcept>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace coxswain::contract {
@@ -64,6 +66,19 @@ class RawClient {
   int socket_;
 };
 
+// A listening socket on ::1, -1 where there is no IPv6, and its port.
+std::pair<int, std::uint16_t> listen_on_ipv6() {
+  const int listener = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  socklen_t size = sizeof(address);
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener, place, size) != 0 || listen(listener, 1) != 0) return {-1, 0};
+  getsockname(listener, place, &size);
+  return {listener, ntohs(address.sin6_port)};
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\r')); }
 
 }  // namespace
@@ -74,6 +89,15 @@ TEST(HttpEndpoint, answers_get) {
   EXPECT_EQ(http_get("127.0.0.1", endpoint.port(), "/hello", kDeadline, 4096), "hello\n");
   EXPECT_EQ(http_get("127.0.0.1", endpoint.port(), "/hello?x=1", kDeadline, 4096), "hello\n");
   EXPECT_EQ(http_get("127.0.0.1", endpoint.port(), "/big", kDeadline, 100000)->size(), 100000U);
+}
+
+TEST(HttpEndpoint, every_address_is_one_of_ipv6_too) {
+  const HttpEndpoint endpoint("::", 0, answer);
+  EXPECT_EQ(http_get("127.0.0.1", endpoint.port(), "/hello", kDeadline, 4096), "hello\n");
+  const int listener = listen_on_ipv6().first;
+  if (listener < 0) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_EQ(http_get("::1", endpoint.port(), "/hello", kDeadline, 4096), "hello\n");
+  close(listener);
 }
 
 TEST(HttpEndpoint, says_what_it_does_not_do) {
@@ -132,7 +156,7 @@ TEST(HttpEndpoint, says_why_an_address_cannot_be_had) {
       const HttpEndpoint second(address, port, answer);
       return "no error";
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kVolume);
+      EXPECT_EQ(error.code(), ExitCode::kInternal);
       return error.what();
     }
   };
@@ -148,6 +172,23 @@ TEST(HttpGet, gives_nothing_for_what_is_no_good_answer) {
   EXPECT_EQ(http_get("127.0.0.1", endpoint.port(), "/moved", kDeadline, 4096), std::nullopt);
   EXPECT_FALSE(http_get("127.0.0.1", endpoint.port(), "/big", kDeadline, 99999).has_value());
   EXPECT_EQ(http_get("no address", endpoint.port(), "/hello", kDeadline, 4096), std::nullopt);
+}
+
+TEST(HttpGet, writes_an_ipv6_address_in_brackets) {
+  const auto [listener, port] = listen_on_ipv6();
+  if (listener < 0) GTEST_SKIP() << "no IPv6 here";
+  std::string request;
+  std::jthread server([&, listener = listener] {
+    const int client = accept(listener, nullptr, nullptr);
+    char buffer[4096];
+    const auto size = recv(client, buffer, sizeof(buffer), 0);
+    request.assign(buffer, size > 0 ? static_cast<std::size_t>(size) : 0);
+    close(client);
+  });
+  EXPECT_EQ(http_get("::1", port, "/progress", kDeadline, 4096), std::nullopt);
+  server.join();
+  close(listener);
+  EXPECT_NE(request.find("Host: [::1]\r\n"), std::string::npos) << request;
 }
 
 TEST(HttpGet, gives_up_at_the_deadline) {

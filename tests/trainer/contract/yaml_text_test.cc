@@ -49,8 +49,11 @@ TEST(YamlText, refuses_bad_bytes_and_bad_shapes_with_their_place) {
       {"workers: 1\nother: 2\nworkers: 3\n", "job.yaml:3:1: duplicate key \"workers\""},
       {"a: {b: 1, b: 2}\n", "job.yaml:1:11: duplicate key \"b\""},
       {repeated("[", 65) + repeated("]", 65), "job.yaml:1:65: nested deeper than 64 levels"},
-      {repeated("[", 10000), "job.yaml:1:33: nested deeper than 64 levels"},
-      {repeated("{a: ", 10000), "job.yaml:1:253: nested deeper than 64 levels"},
+      {repeated("[", 10000), "job.yaml:1:65: nested deeper than 64 levels"},
+      {repeated("[", 64), "job.yaml:1:1: end of sequence flow not found"},
+      {"a: " + repeated("[", 63), "job.yaml:1:1: end of sequence flow not found"},
+      {"a: " + repeated("[", 64), "job.yaml:1:67: nested deeper than 64 levels"},
+      {repeated("{a: ", 10000), "job.yaml:1:257: nested deeper than 64 levels"},
       {repeated("- ", 10000), "job.yaml:1:129: nested deeper than 64 levels"},
       {std::string(10'000'000, ' '), "job.yaml: 10000000 bytes, above the limit of 1 MiB"},
       {"\xFF\xFE"
@@ -71,11 +74,38 @@ TEST(YamlText, refuses_bad_bytes_and_bad_shapes_with_their_place) {
       {"a: *nothing\n", "job.yaml:1:4: the referenced anchor is not defined"},
       {"? {a: 1}\n: 2\n", "job.yaml:1:3: a key must be text"},
       {"a: [1, 2\n", "job.yaml:2:1: end of sequence flow not found"},
+      {"a: 1\nb: \"x\n", "job.yaml:2:1: a quote that opens after this is never closed"},
+      {"a: 1\nb: \"x", "job.yaml:2:1: a quote that opens after this is never closed"},
+      {"a: 1\nb: 'x\n\n", "job.yaml:2:1: a quote that opens after this is never closed"},
+      {"a: 1\nb: \"", "job.yaml:2:1: a quote that opens after this is never closed"},
+      {"a: [x, 'y\n", "job.yaml:1:5: a quote that opens after this is never closed"},
+      {"\"", "job.yaml:2:2: a quote is never closed"},
+      {"a: \"x\\0y\"\n", "job.yaml:1:4: \"x\\x00y\" holds a NUL"},
+      {"a: &x b\n*x : c\n", "job.yaml:2:1: a key must be text"},
+      {"~: a\n~: b\n", "job.yaml:1:1: a key must be text"},
       {"a: b: c\n", "job.yaml:1:5: illegal map value"},
       {"a: 1\n---\nb: 2\n", "job.yaml: holds more than one document"},
   };
   for (const auto& [yaml, message] : cases) {
     EXPECT_EQ(error_of(yaml), "[config] " + message) << yaml.substr(0, 60);
+  }
+}
+
+TEST(YamlText, refuses_numbers_that_its_readers_read_differently) {
+  for (const std::string number : {"012", "-012", "+07", "00", "0b11", "0o17", "0O17", "0X1f",
+                                   "-0x1f", "1_000", "0_1", "1_0.5", "0x1_f"}) {
+    EXPECT_EQ(error_of("a: " + number),
+              "[config] job.yaml:1:4: \"" + number +
+                  "\" is not the same number to all readers of YAML: write it in decimal, or quote "
+                  "it");
+    EXPECT_NE(error_of("[x, " + number + "]"), "no error");
+    EXPECT_NE(error_of(number + ": x"), "no error");
+    EXPECT_EQ(error_of("a: '" + number + "'"), "no error");
+  }
+  for (const std::string text :
+       {"0",    "-0", "10",  "0.5", "00.5",  "0x1f",       "1e3",  "1_000_km", "012a", "0x",
+        "0b12", "_1", "a_1", "0o8", "1.2.3", "2024-01-01", "0:30", "0b",       "+",    ""}) {
+    EXPECT_EQ(error_of("a: " + text), "no error") << text;
   }
 }
 
@@ -85,6 +115,9 @@ TEST(YamlText, accepts_what_yaml_allows) {
             "if x\n\tindented\n");
   EXPECT_EQ(load_yaml("name: Zürich €😀\r\n", "f")["name"].as<std::string>(), "Zürich €😀");
   EXPECT_EQ(load_yaml("{\"a\": [1, 2]}", "f")["a"].size(), 2U);
+  EXPECT_EQ(load_yaml("a: |\n  b", "f")["a"].as<std::string>(), "b");
+  EXPECT_EQ(load_yaml("a: |+\n  b\n\n", "f")["a"].as<std::string>(), "b\n\n");
+  EXPECT_EQ(load_yaml("a: 'it''s \"' # '\n", "f")["a"].as<std::string>(), "it's \"");
   EXPECT_TRUE(load_yaml("", "f").IsNull());
   EXPECT_TRUE(load_yaml("# a comment\n", "f").IsNull());
 }

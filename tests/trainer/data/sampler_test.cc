@@ -165,6 +165,57 @@ TEST(Sampler, starts_the_next_epoch_with_what_rolled_over) {
   }
 }
 
+// However often the batch changes, and wherever: each row comes once, in the order that it has with
+// any batch.
+TEST(Sampler, goes_on_from_any_place_with_another_batch) {
+  for (SamplerOptions options : grid()) {
+    for (const LastBatch last : {LastBatch::kKeep, LastBatch::kRollover}) {
+      options.last_batch = last;
+      SCOPED_TRACE(text_of(options));
+      const int parts = options.split == Split::kShuffle ? 1 : options.world_size;
+      const std::int64_t usable = options.dataset_size / parts * parts;
+      constexpr std::int64_t kEpochs = 3;
+      std::vector<Ids> streams(static_cast<std::size_t>(parts));
+      std::vector<Ids> expected(static_cast<std::size_t>(parts));
+      SamplerOptions whole = options;  // one step that is the whole epoch
+      whole.global_batch = usable;
+      EpochPlace place;
+      std::int64_t steps = 0;
+      for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+        for (;;) {
+          options.global_batch = 1 + 5 * steps % 11;  // another one for each step
+          const EpochOrder order(options, epoch, place);
+          ASSERT_EQ(order.steps(), steps_of(options, 1, place));
+          if (order.steps() == 0) break;
+          for (int rank = 0; rank < options.world_size; ++rank) {
+            const Ids rows = copy(order.rank_rows(0, rank));
+            Ids& stream = streams[static_cast<std::size_t>(parts == 1 ? 0 : rank)];
+            stream.insert(stream.end(), rows.begin(), rows.end());
+          }
+          place.done += order.global_count(0);
+          ++steps;
+        }
+        place = EpochOrder(options, epoch, place).next();
+        for (int part = 0; part < parts; ++part) {
+          const EpochOrder order(whole, epoch, {});
+          const Ids rows =
+              parts == 1 ? step_rows(order, 0, options.world_size) : copy(order.rank_rows(0, part));
+          Ids& stream = expected[static_cast<std::size_t>(part)];
+          stream.insert(stream.end(), rows.begin(), rows.end());
+        }
+      }
+      std::int64_t rows = 0;
+      for (std::size_t part = 0; part < streams.size(); ++part) {
+        rows += std::ssize(streams[part]);
+        expected[part].resize(std::min(expected[part].size(), streams[part].size()));
+        ASSERT_EQ(streams[part], expected[part]);
+      }
+      ASSERT_EQ(rows, kEpochs * usable - place.rolled_over);
+      ASSERT_LT(place.rolled_over, options.global_batch);
+    }
+  }
+}
+
 // The sampler of D2L's tutorial, its list of rows shuffled by our permutation, over three epochs.
 TEST(Sampler, agrees_with_the_split_batch_sampler) {
   for (const LastBatch last : {LastBatch::kKeep, LastBatch::kDiscard, LastBatch::kRollover}) {

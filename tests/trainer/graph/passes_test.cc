@@ -124,6 +124,21 @@ TEST(InferShapes, refuses_a_batch_of_no_rows) {
               HasSubstr("batch size 0"));
 }
 
+TEST(InferShapes, refuses_more_values_than_32_bits_count) {
+  const auto images = [](std::int64_t side, std::int64_t outputs) {
+    Builder b({1, 3, side, side});
+    return b.finish(b.dense(b.global_avg_pool(b.input()), "fc", outputs, true, kInit), 0);
+  };
+  EXPECT_THAT(message_of(images(1024, 2), 32768),
+              HasSubstr("layer input: its activations of 32768x3x1024x1024 have more than the "
+                        "2147483647 values that fit: lower the batch size"));
+  EXPECT_THAT(message_of(images(4096, 2), std::int64_t{1} << 54), HasSubstr("layer input"));
+  EXPECT_EQ(message_of(images(1024, 2), 682), "accepted");  // 2,145,386,496
+  EXPECT_THAT(message_of(images(1024, 2), 683), HasSubstr("layer input"));
+  EXPECT_THAT(message_of(images(16, 100'000'000), 50), HasSubstr("layer fc: its activations"));
+  EXPECT_THAT(message_of(images(16, 800'000'000), 1), HasSubstr("layer fc: its weights of "));
+}
+
 TEST(InferShapes, rounds_windows_down) {
   struct Case {
     int kernel, stride, pad;

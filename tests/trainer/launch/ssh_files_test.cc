@@ -52,5 +52,12 @@ TEST(SshFiles, let_nobody_in_without_the_jobs_keys_and_give_no_shell) {
     EXPECT_THAT(ssh_config(settings), HasSubstr(line));
 }
 
+TEST(SshFiles, meet_on_the_attempts_own_port) {
+  SshSettings settings;
+  settings.port = 20040;
+  EXPECT_THAT(sshd_config(settings), HasSubstr("Port 20040\n"));
+  EXPECT_THAT(ssh_config(settings), HasSubstr("Port 20040\n"));
+}
+
 }  // namespace
 }  // namespace coxswain::launch

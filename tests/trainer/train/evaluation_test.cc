@@ -1,6 +1,7 @@
 #include "trainer/train/evaluation.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -127,6 +128,16 @@ TEST(Evaluation, agrees_with_a_count_by_hand) {
   const Scores scores = score_alone(*images);
   EXPECT_EQ(scores.accuracy, correct / 50);
   EXPECT_GE(scores.top5, scores.accuracy);
+}
+
+TEST(Evaluation, on_images_of_another_shape_is_refused_before_the_first_step) {
+  const auto turned = data::make_synthetic({1, 1, 4, 9}, 4, 23, 8);  // as many pixels
+  const World world = {.size = 2, .training = &small_images(), .test = turned.get()};
+  for (const Outcome& outcome : run_ranks(mlp_options(), world)) {
+    EXPECT_EQ(outcome.code, ExitCode::kBadInput);
+    EXPECT_THAT(outcome.error, ::testing::HasSubstr("test images 1x4x9"));
+    EXPECT_EQ(outcome.updates, 0);
+  }
 }
 
 }  // namespace

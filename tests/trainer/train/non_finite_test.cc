@@ -77,7 +77,8 @@ TEST(NotFinite, changes_neither_weights_nor_running_statistics_nor_slots) {
   const Outcome undisturbed = run(options, with({0, {}, true}, *images));
   ASSERT_EQ(undisturbed.updates, 2);
   options.steps = 3;
-  const Outcome third_skipped = run(options, with({1, {3}, true}, *images));
+  const Outcome third_skipped = run_ranks(options, with({1, {3}, true}, *images))[0];
+  EXPECT_EQ(third_skipped.code, ExitCode::kNotFinite);
   EXPECT_EQ(third_skipped.updates, 2);
   EXPECT_EQ(difference(third_skipped.weights, undisturbed.weights), "");
   EXPECT_EQ(difference(third_skipped.slots, undisturbed.slots), "");
@@ -137,6 +138,46 @@ TEST(NotFinite, is_what_a_learning_rate_far_too_high_ends_in) {
   for (const Outcome& outcome : run_ranks(options, {.size = 2, .training = &small_images()})) {
     EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
   }
+}
+
+// Three steps, of which ten may be skipped.
+TEST(NotFinite, is_what_a_run_of_fewer_steps_than_may_be_skipped_ends_in) {
+  const CheckpointDirectory directory;
+  TrainOptions options = mlp_options();
+  options.steps = 3;
+  options.checkpoint.directory = directory.path();
+  const auto outcomes = run_ranks(options, with({1, {2, 3}, true}, small_images()));
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
+    EXPECT_THAT(outcome.error, HasSubstr("ended after step 3 with a training loss or gradient"));
+  }
+  EXPECT_TRUE(outcomes[0].told.finished.empty());
+  EXPECT_EQ(saved_in(directory.path()), std::set<std::string>());
+  // A last step that is finite again has healed it.
+  EXPECT_EQ(run(options, with({1, {1, 2}, true}, small_images())).result, Result::kSucceeded);
+}
+
+TEST(NotFinite, test_loss_is_no_success_even_of_a_finished_run) {
+  const CheckpointDirectory directory;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path();
+  World world = {.size = 2, .training = &small_images()};
+  run(options, world);
+  world.test = &small_test_images();
+  options.preprocessing.mean = {0};
+  options.preprocessing.std = {1e-39F};  // pixels are infinite
+  for (const Outcome& outcome : run_ranks(options, world)) {
+    EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
+    EXPECT_THAT(outcome.error, HasSubstr("a test loss that is not finite"));
+  }
+}
+
+TEST(NotFinite, epoch_has_no_loss) {
+  TrainOptions options = mlp_options();
+  options.epochs = 2;
+  const Outcome outcome = run(options, with({0, {1, 2, 3, 4, 5, 6, 7, 8}, true}, small_images()));
+  EXPECT_TRUE(std::isnan(outcome.told.epochs.at(0).training_loss));
+  EXPECT_TRUE(std::isfinite(outcome.told.epochs.at(1).training_loss));
 }
 
 TEST(NotFinite, steps_stay_out_of_the_losses_that_are_reported) {

@@ -61,5 +61,39 @@ TEST(PeerLoss, is_what_the_others_see_when_a_rank_fails_in_mid_step) {
   EXPECT_EQ(saved_in(directory.path()), std::set<std::string>());
 }
 
+// A rank that dies when the others say goodbye.
+class DiesInTheEnd : public comm::Communicator {
+ public:
+  explicit DiesInTheEnd(std::unique_ptr<comm::Communicator> inner) : inner_(std::move(inner)) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  comm::Ticket all_reduce_sum(const comm::ReductionPlan& plan, comm::Reduction r) override {
+    return inner_->all_reduce_sum(plan, std::move(r));
+  }
+  void wait(comm::Ticket ticket) override { inner_->wait(ticket); }
+  void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }
+  void barrier() override { inner_->barrier(); }
+  void finish() override { throw Error(ExitCode::kInternal, "[test] died"); }
+
+ private:
+  std::unique_ptr<comm::Communicator> inner_;
+};
+
+TEST(PeerLoss, in_the_last_barrier_finds_the_final_state_saved) {
+  const CheckpointDirectory directory;
+  World world = {.size = 2, .training = &small_images(), .peer_deadline = kDeadline};
+  world.wrap_communicator = [](int rank, std::unique_ptr<comm::Communicator> communicator) {
+    if (rank == 0) return communicator;
+    return std::unique_ptr<comm::Communicator>(new DiesInTheEnd(std::move(communicator)));
+  };
+  const auto outcomes = run_ranks(saving_to(directory), world);
+  EXPECT_TRUE(outcomes[0].peer_lost) << outcomes[0].error;
+  EXPECT_TRUE(outcomes[0].told.finished.empty());  // that is for the next start to say
+  EXPECT_TRUE(newest(directory.path()).state.finished);
+  const Outcome next = run(saving_to(directory), {.size = 2, .training = &small_images()});
+  EXPECT_EQ(next.result, Result::kSucceeded);
+  EXPECT_EQ(next.updates, 0);
+}
+
 }  // namespace
 }  // namespace coxswain::train

@@ -9,6 +9,7 @@
 
 #include "tests/trainer/train/checkpoint_helper.h"
 #include "tests/trainer/train/training_fixture.h"
+#include "trainer/train/saver.h"
 
 namespace coxswain::train {
 namespace {
@@ -69,6 +70,38 @@ TEST(Saving, takes_the_state_of_its_step_though_training_goes_on) {
                checkpoint::load(stopped_directory.path() / "step-00000005.g1"));
 }
 
+// Whoever is to end the process waits for it at the gate.
+TEST(Saving, keeps_the_gate_closed_until_it_is_over) {
+  constexpr auto kNow = std::chrono::nanoseconds(0);
+  constexpr auto kLong = std::chrono::seconds(20);
+  const CheckpointDirectory directory;
+  CheckpointOptions options;
+  options.directory = directory.path();
+  SaveGate gate;
+  Told told;
+  Recorder recorder(told);
+  Saver saver(options, std::nullopt, gate, recorder, std::chrono::steady_clock::now);
+  EXPECT_TRUE(gate.wait(kNow));
+  for (const bool now : {false, true}) {
+    Gate writing;
+    const auto contents = [&] {
+      writing.await(1);
+      return checkpoint::Contents{};
+    };
+    std::jthread saving;
+    if (now) {
+      saving = std::jthread([&] { saver.save_now(contents); });
+      while (gate.wait(kNow)) std::this_thread::yield();
+    } else {
+      saver.start(contents);
+    }
+    EXPECT_FALSE(gate.wait(kNow));
+    writing.reached(1);
+    EXPECT_TRUE(gate.wait(kLong));
+    EXPECT_EQ(saved_in(directory.path()).size(), now ? 2U : 1U);
+  }
+}
+
 TEST(Saving, is_told_and_leaves_the_newest_checkpoint_in_the_summary) {
   const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
@@ -99,26 +132,24 @@ TEST(Saving, keeps_the_newest_few) {
             (std::set<std::string>{"step-00000007.g2", "step-00000012.g3"}));
 }
 
-TEST(Saving, where_there_can_be_no_directory_ends_with_74_at_the_start) {
+TEST(Saving, where_there_can_be_no_directory_ends_with_65_at_the_start) {
   const CheckpointDirectory directory;
   std::ofstream(directory.path() / "file") << "not a directory";
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path() / "file" / "checkpoints";
   const auto outcomes = run_ranks(options, {.size = 1, .training = &small_images()});
-  EXPECT_EQ(outcomes[0].code, ExitCode::kVolume);
+  EXPECT_EQ(outcomes[0].code, ExitCode::kBadInput);
   EXPECT_THAT(outcomes[0].error, HasSubstr((directory.path() / "file").string()));
   EXPECT_EQ(outcomes[0].updates, 0);
 }
 
-// In the place of the checkpoint directory stands a file from the third update on.
+// The checkpoint directory is gone from the third update on.
 World losing(const std::filesystem::path& directory) {
   World world = {.size = 1, .training = &small_images()};
   world.hooks = [directory](int, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;
     hooks.after_update = [directory](std::int64_t update, tensor::ParameterBuffer&) {
-      if (update != 3) return;
-      std::filesystem::remove_all(directory);
-      std::ofstream(directory) << "in the way";
+      if (update == 3) std::filesystem::remove_all(directory);
     };
     return hooks;
   };
@@ -131,7 +162,7 @@ TEST(Saving, to_a_volume_that_is_gone_ends_with_74_at_the_last_save) {
   options.checkpoint.directory = parent.path() / "checkpoints";
   const auto outcomes = run_ranks(options, losing(options.checkpoint.directory));
   EXPECT_EQ(outcomes[0].code, ExitCode::kVolume);
-  EXPECT_THAT(outcomes[0].error, ::testing::StartsWith("[checkpoint] cannot "));
+  EXPECT_THAT(outcomes[0].error, ::testing::EndsWith("checkpoints is gone"));
   EXPECT_EQ(outcomes[0].updates, 24);
   ASSERT_EQ(outcomes[0].told.saves.size(), 1U);
   EXPECT_NE(outcomes[0].told.saves[0].error, "");

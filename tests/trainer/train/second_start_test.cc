@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "tests/trainer/train/checkpoint_helper.h"
 #include "tests/trainer/train/training_fixture.h"
+#include "trainer/checkpoint/publisher.h"
 
 namespace coxswain::train {
 namespace {
@@ -59,6 +61,25 @@ TEST_F(SecondStart, goes_on_when_epochs_are_raised) {
   expect_equal(newest(directory_.path()), newest(other.path()));
 }
 
+// Checksums hold, but no run of ours leaves such numbers.
+TEST_F(SecondStart, more_rolled_over_than_there_was_changes_nothing) {
+  const Outcome whole = run(options_, world_);
+  const CheckpointDirectory other;
+  options_.checkpoint.directory = other.path();
+  World stopped = world_;
+  stopped.hooks = stop_after(1, 3);
+  EXPECT_EQ(run(options_, stopped).result, Result::kSaved);
+  checkpoint::Contents contents = newest(other.path());
+  contents.state.rolled_over = 4'000'000'000;
+  checkpoint::PosixFileSystem files;
+  checkpoint::Publisher(files, other.path(), 3).publish(contents);
+
+  const Outcome resumed = run(options_, world_);
+
+  EXPECT_EQ(resumed.told.started[0].total_steps, 24);
+  EXPECT_EQ(difference(resumed.weights, whole.weights), "");
+}
+
 TEST_F(SecondStart, without_resume_trains_anew_and_deletes_nothing) {
   const Outcome first = run(options_, world_);
   options_.checkpoint.resume = false;
@@ -80,6 +101,24 @@ TEST_F(SecondStart, without_resume_goes_on_from_its_own_run_in_a_later_attempt) 
   const Outcome restarted = run(options_, world_);
   EXPECT_EQ(restarted.told.started[0].first_step, 4);
   EXPECT_EQ(restarted.updates, 20);
+}
+
+// The first attempt died before it could mark the run as its own: what is there is of other jobs.
+TEST_F(SecondStart, without_resume_takes_up_no_other_jobs_run_in_a_later_attempt) {
+  options_.checkpoint.resume = false;
+  options_.job_uid = "one";
+  run(options_, world_);
+  options_.job_uid = "two";
+  options_.attempt = 1;
+  World stopped = world_;
+  stopped.hooks = stop_after(1, 3);
+  const Outcome begun = run(options_, stopped);
+  EXPECT_EQ(begun.told.started[0].first_step, 0);
+  EXPECT_EQ(begun.updates, 4);
+  options_.attempt = 2;
+  EXPECT_EQ(run(options_, world_).told.started[0].first_step, 4);
+  options_.job_uid = "one";  // is not resumed, nor is its run
+  EXPECT_EQ(run(options_, stopped).told.started[0].first_step, 0);
 }
 
 TEST_F(SecondStart, takes_the_checkpoint_before_a_damaged_one_and_says_so) {
@@ -133,6 +172,21 @@ TEST_F(SecondStart, warns_of_another_learning_rate_and_goes_on) {
   EXPECT_FLOAT_EQ(static_cast<float>(resumed.told.steps[0].lr), 0.1F);
 }
 
+TEST_F(SecondStart, on_other_data_is_told_and_with_other_classes_refused) {
+  World stopped = world_;
+  stopped.hooks = stop_after(0, 2);
+  run(options_, stopped);
+  const auto other = data::make_synthetic({1, 1, 6, 6}, 4, 60, 9);
+  World elsewhere = {.size = 2, .training = other.get(), .hooks = stop_after(0, 2)};
+  EXPECT_THAT(run(options_, elsewhere).told.notes(),
+              HasSubstr("the training set is another one: labels was"));
+  const auto five = data::make_synthetic({1, 1, 6, 6}, 5, 60, 9);
+  for (const Outcome& outcome : run_ranks(options_, {.size = 2, .training = five.get()})) {
+    EXPECT_EQ(outcome.code, ExitCode::kBadInput);
+    EXPECT_THAT(outcome.error, HasSubstr("had 4 classes when it was saved and has 5 now"));
+  }
+}
+
 TEST_F(SecondStart, keeps_the_global_batch_on_another_number_of_ranks) {
   options_.global_batch_size = false;  // 8 a worker
   World stopped = world_;
@@ -144,6 +198,88 @@ TEST_F(SecondStart, keeps_the_global_batch_on_another_number_of_ranks) {
   EXPECT_EQ(resumed.told.started[0].global_batch, 16);
   EXPECT_THAT(resumed.told.notes(), HasSubstr("3 ranks instead of 2: global batch 16"));
   EXPECT_EQ(resumed.told.finished[0].steps, 12);
+}
+
+// How often each sample of each epoch is trained on.
+using Uses = std::map<std::int64_t, std::map<std::int64_t, int>>;
+
+World counting(World world, Uses& uses) {
+  world.hooks = [&uses, hooks = world.hooks](int rank, std::atomic<bool>& stop,
+                                             test::ThreadNetwork& network) {
+    Hooks all = hooks ? hooks(rank, stop, network) : Hooks{};
+    all.before_pass = [&uses](std::int64_t, const backend::Batch& batch) {
+      for (const std::int64_t id : batch.sample_ids) ++uses[batch.epoch][id];
+    };
+    return all;
+  };
+  return world;
+}
+
+// 60 images, left after 11 steps of 8: 8 in the first epoch, 3 in the second.
+TEST_F(SecondStart, with_another_batch_trains_on_the_samples_that_are_left) {
+  for (const std::int64_t batch : {3, 7, 16, 60}) {
+    SCOPED_TRACE(batch);
+    const CheckpointDirectory directory;
+    options_ = mlp_options();
+    options_.checkpoint.directory = directory.path();
+    options_.trajectory = {{"batchSize", "8"}};
+    Uses uses;
+    World world = {.size = 1, .training = &small_images(), .test = &small_test_images()};
+    World stopped = world;
+    stopped.hooks = stop_after(0, 10);
+    EXPECT_EQ(run(options_, counting(stopped, uses)).result, Result::kSaved);
+
+    options_.batch_size = batch;
+    options_.trajectory = {{"batchSize", std::to_string(batch)}};
+    const Outcome resumed = run(options_, counting(world, uses));
+    EXPECT_EQ(resumed.result, Result::kSucceeded);
+    EXPECT_EQ(resumed.told.finished.at(0).epochs, 3);
+    const std::int64_t left = (36 + batch - 1) / batch + (60 + batch - 1) / batch;
+    EXPECT_EQ(resumed.updates, left);
+    EXPECT_EQ(resumed.told.started.at(0).total_steps, 11 + left);
+    EXPECT_EQ(resumed.told.finished.at(0).steps, 11 + left);
+    ASSERT_EQ(uses.size(), 3U);
+    for (const auto& [epoch, samples] : uses) {
+      EXPECT_EQ(samples.size(), 60U) << "epoch " << epoch;
+      for (const auto& [id, times] : samples) EXPECT_EQ(times, 1) << id << " in epoch " << epoch;
+    }
+    EXPECT_TRUE(newest(directory.path()).state.finished);
+  }
+}
+
+// The cosine ends where the epochs do, and does not jump where the batch changes.
+TEST_F(SecondStart, with_another_batch_goes_on_at_the_same_place_of_the_schedule) {
+  options_.schedule.kind = optim::ScheduleKind::kCosine;
+  options_.schedule.min_lr = 0.001F;
+  options_.batch_size = 6;  // 10 steps an epoch
+  World stopped = world_;
+  stopped.hooks = stop_after(0, 15);
+  const Outcome first = run(options_, stopped);
+  options_.batch_size = 12;  // 5
+  options_.trajectory["batchSize"] = "12";
+  const Outcome second = run(options_, world_);
+  const auto lr_at = [&](std::int64_t step, std::int64_t steps) {
+    return static_cast<double>(optim::learning_rate(options_.schedule, step, steps, steps / 3).lr);
+  };
+  EXPECT_EQ(first.told.steps.back().lr, lr_at(16, 30));
+  EXPECT_EQ(second.told.steps.front().lr, lr_at(9, 15));
+  EXPECT_EQ(second.told.steps.back().lr, lr_at(15, 15));
+  EXPECT_EQ(second.updates, 7);
+}
+
+// `steps` counts updates, whatever the size of each.
+TEST_F(SecondStart, with_another_batch_ends_after_as_many_steps_as_are_asked_for) {
+  options_.epochs.reset();
+  options_.steps = 20;
+  World stopped = world_;
+  stopped.hooks = stop_after(0, 4);
+  run(options_, stopped);
+  options_.batch_size = 16;
+  options_.trajectory["batchSize"] = "16";
+  const Outcome second = run(options_, world_);
+  EXPECT_EQ(second.told.started.at(0).global_batch, 16);
+  EXPECT_EQ(second.updates, 15);
+  EXPECT_EQ(second.told.finished.at(0).steps, 20);
 }
 
 // The epoch's speed is of this process, its loss of the whole epoch.

@@ -14,20 +14,6 @@ namespace coxswain::train {
 
 namespace {
 
-class Recorder : public Observer {
- public:
-  explicit Recorder(Told& told) : told_(told) {}
-  void started(const RunInfo& info) override { told_.started.push_back(info); }
-  void stepped(const StepReport& report) override { told_.steps.push_back(report); }
-  void finished_epoch(const EpochReport& report) override { told_.epochs.push_back(report); }
-  void saved(const CheckpointReport& report) override { told_.saves.push_back(report); }
-  void warned(const std::string& message) override { told_.warnings.push_back(message); }
-  void finished(const Summary& summary) override { told_.finished.push_back(summary); }
-
- private:
-  Told& told_;
-};
-
 std::unique_ptr<comm::Communicator> join(test::ThreadNetwork& network, const World& world,
                                          int rank) {
   std::unique_ptr<comm::Communicator> communicator;
@@ -50,9 +36,15 @@ Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& 
                         world.hooks ? world.hooks(rank, stop, network) : Hooks{});
   if (world.on_rank_0_alone && rank != 0) options.checkpoint.directory.clear();
   try {
-    Collaborators with{backend, *world.training, world.test, join(network, world, rank), recorder,
-                       stop};
-    if (world.now) with.now = [&world, rank] { return world.now(rank); };
+    SaveGate saves;
+    Collaborators with{
+        backend, *world.training, world.test, join(network, world, rank), recorder, stop, saves};
+    if (world.now) {
+      with.now = [&world, &saves, rank] {
+        EXPECT_TRUE(saves.wait(std::chrono::seconds(60)));
+        return world.now(rank);
+      };
+    }
     outcome.result = train(options, std::move(with));
   } catch (const comm::PeerLost& lost) {
     outcome.peer_lost = true;

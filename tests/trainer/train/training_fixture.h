@@ -25,6 +25,21 @@ struct Told {
   bool nothing() const;
 };
 
+// Writes it down.
+class Recorder : public Observer {
+ public:
+  explicit Recorder(Told& told) : told_(told) {}
+  void started(const RunInfo& info) override { told_.started.push_back(info); }
+  void stepped(const StepReport& report) override { told_.steps.push_back(report); }
+  void finished_epoch(const EpochReport& report) override { told_.epochs.push_back(report); }
+  void saved(const CheckpointReport& report) override { told_.saves.push_back(report); }
+  void warned(const std::string& message) override { told_.warnings.push_back(message); }
+  void finished(const Summary& summary) override { told_.finished.push_back(summary); }
+
+ private:
+  Told& told_;
+};
+
 // Value. One rank after train() returned or threw.
 struct Outcome {
   std::optional<Result> result;
@@ -48,7 +63,8 @@ struct World {
   std::function<std::unique_ptr<backend::Backend>(int rank)> backend = nullptr;  // = reference
   std::function<std::unique_ptr<comm::Communicator>(int rank, std::unique_ptr<comm::Communicator>)>
       wrap_communicator = nullptr;
-  std::function<std::chrono::steady_clock::time_point(int rank)> now = nullptr;  // = the real one
+  // = the real one. Given, saves take none of its time: none is still under way when it is asked.
+  std::function<std::chrono::steady_clock::time_point(int rank)> now = nullptr;
   std::chrono::nanoseconds peer_deadline = std::chrono::seconds(60);
   bool on_rank_0_alone = false;  // the others have no checkpoint directory
 };

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/trainer/train/training_fixture.h"
 
 namespace coxswain::train {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct Rule {
   std::string name;
@@ -44,6 +47,24 @@ TEST(WorldSize, does_not_matter_where_a_batch_is_computed) {
             << rule.name << ", " << size << " ranks, " << steps << " steps";
       }
     }
+  }
+}
+
+// Such a rank's loader must not search the epochs to come for its first sample: without `epochs`
+// they have no end.
+TEST(WorldSize, may_leave_ranks_without_samples) {
+  const auto few_images = data::make_synthetic({1, 1, 6, 6}, 4, 3, 7);
+  for (const auto& [images, batch] : {std::pair{&small_images(), 2}, {few_images.get(), 8}}) {
+    TrainOptions options = mlp_options();
+    options.batch_size = batch;
+    options.epochs.reset();
+    options.steps = 5;
+    const Outcome alone = run(options, {.size = 1, .training = images});
+    const Outcome together = run(options, {.size = 5, .training = images});
+    EXPECT_EQ(together.result, Result::kSucceeded);
+    EXPECT_LE(relative_distance(alone.weights, together.weights), 1e-6);
+    EXPECT_THAT(together.told.notes(), HasSubstr("of 5 ranks without work"));
+    EXPECT_EQ(alone.told.notes(), "");
   }
 }
 

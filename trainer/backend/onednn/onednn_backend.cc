@@ -100,7 +100,10 @@ std::unique_ptr<Executable> OneDnnBackend::prepare(const graph::Program& program
   return std::make_unique<onednn::OneDnnExecutable>(shared_, program, parameters);
 }
 
+// On whichever thread: each has a number of its own, and a new one, as the saver's, takes all
+// cores.
 void OneDnnBackend::reorder(dnnl::memory from, dnnl::memory to) {
+  omp_set_num_threads(shared_.options.threads);
   dnnl::stream stream(shared_.engine);
   dnnl::reorder(from, to).execute(stream, from, to);
   stream.wait();

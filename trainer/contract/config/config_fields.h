@@ -4,9 +4,8 @@
 
 #include "trainer/contract/config/field.h"
 
-// The table of the training configuration (API.md section 3). It drives the YAML reader, the flags,
-// nearest-key errors, --print-config, docs/training-configuration.md and the `training` part of the
-// CRD.
+// The table of the training configuration. It drives the YAML reader, the flags, nearest-key
+// errors, --print-config, docs/training-configuration.md and the `training` part of the CRD.
 namespace coxswain::contract {
 
 using Config = TrainerConfig;
@@ -103,7 +102,7 @@ inline constexpr auto kFields = std::to_array<Field>({
     {.key = "steps",
      .member = [](Config& c) { return to_ref(c.steps); },
      .kind = FieldKind::kFree,
-     .doc = "Updates of the weights in all.",
+     .doc = "Updates of the weights in all, whatever the batch of each.",
      .min = 0,
      .max = 1e12,
      .default_text = "no limit"},
@@ -319,7 +318,8 @@ inline constexpr auto kFields = std::to_array<Field>({
     {.key = "convolution",
      .member = [](Config& c) { return to_ref(c.convolution); },
      .kind = FieldKind::kTrajectory,
-     .doc = "Winograd is faster for 3x3 convolutions with many channels, and rounds differently.",
+     .doc = "Winograd rounds differently, and is taken where it is faster: 3x3 convolutions of 16 "
+            "channels and 16 images or more, with AVX-512.",
      .choices = "direct|winograd"},
     {.key = "loss.labelSmoothing",
      .member = [](Config& c) { return to_ref(c.label_smoothing); },
@@ -351,7 +351,7 @@ inline constexpr auto kFields = std::to_array<Field>({
     {.key = "communication.backend",
      .member = [](Config& c) { return to_ref(c.communication.backend); },
      .kind = FieldKind::kFree,
-     .doc = "What carries gradients between ranks.",
+     .doc = "What carries gradients between ranks; `mpi` refuses a process without mpirun.",
      .choices = "auto|mpi",
      .later = "nccl"},
     {.key = "communication.bucketBytes",
@@ -399,8 +399,8 @@ inline constexpr auto kFields = std::to_array<Field>({
      .member = [](Config& c) { return to_ref(c.device); },
      .kind = FieldKind::kFree,
      .doc = "Where a rank computes.",
-     .choices = "auto|cpu",
-     .later = "cuda"},
+     .choices = "cpu",
+     .later = "auto|cuda"},
     {.key = "threads",
      .member = [](Config& c) { return to_ref(c.threads); },
      .kind = FieldKind::kFree,

@@ -74,7 +74,8 @@ std::string to_yaml(const TrainerConfig& config);
 // Every value in force and where it came from, a line each: "optimizer.lr: 0.05  # job.yaml:12".
 std::string print_config(const ConfigResult& result);
 
-// Keys whose change a resume refuses, and keys whose change it warns of (DESIGN 4.4), as text.
+// Keys whose change a resume refuses, and keys whose change it warns of (docs/design.md, "What a
+// resume needs"), as text.
 std::map<std::string, std::string> identity(const TrainerConfig& config);
 std::map<std::string, std::string> trajectory(const TrainerConfig& config);
 

@@ -23,11 +23,9 @@ void check_meaning(const TrainerConfig& config, const std::set<std::string, std:
                    const ReportRule& report) {
   for (const Field& field : kFields) {
     if (!given.contains(field.key) || applies(field, config)) continue;
-    const auto values = split_choices(field.only_values);
-    const std::string wanted =
-        values.size() > 1 ? one_of(field.only_values) : std::string(values.front());
-    report(field.key, fmt::format("only with {} {}; here it is {}", field.only_key, wanted,
-                                  value_text(field_of(field.only_key), config)));
+    report(field.key,
+           fmt::format("only with {} {}; here it is {}", field.only_key, one_of(field.only_values),
+                       value_text(field_of(field.only_key), config)));
   }
 }
 

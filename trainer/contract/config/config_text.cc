@@ -77,6 +77,10 @@ In a job the keys of `checkpoint` stand in `spec.checkpoint`, not in `training`.
 What a resume does when a value differs from the checkpoint's: *identity* refuses (65),
 *trajectory* goes on with a warning, *free* goes on.
 
+A place in training is counted in samples and epochs. A resume with another batch goes on at the
+next sample, trains what is left of the `epochs`, and is as far in its schedule as they are;
+`steps` counts updates of any size.
+
 | key | values | default | on resume | meaning |
 |---|---|---|---|---|
 )";

@@ -190,7 +190,7 @@ class ValueReader {
     if (found != choices.end()) return static_cast<int>(found - choices.begin());
     const auto later = split_choices(field_.later);
     if (std::find(later.begin(), later.end(), text) != later.end()) {
-      fail(fmt::format("{} is not in this version; {}", quote(text), one_of(field_.choices)));
+      fail(fmt::format("{} is not in this version; write {}", quote(text), one_of(field_.choices)));
     } else {
       const auto near = nearest_key(text, choices);
       fail(fmt::format("must be {}, got {}{}", one_of(field_.choices), quote(text),
@@ -233,7 +233,8 @@ std::vector<std::string_view> split_choices(std::string_view choices) {
 }
 
 std::string one_of(std::string_view choices) {
-  return fmt::format("one of {}", fmt::join(split_choices(choices), ", "));
+  const auto words = split_choices(choices);
+  return fmt::format("{}{}", words.size() > 1 ? "one of " : "", fmt::join(words, ", "));
 }
 
 std::string number_text(double value) {

@@ -13,7 +13,8 @@
 
 namespace coxswain::contract {
 
-// What a resume does when the value changed (DESIGN 4.4): refuse, warn, or go on.
+// What a resume does when the value changed (docs/design.md, "What a resume needs"): refuse, warn,
+// or go on.
 enum class FieldKind { kIdentity, kTrajectory, kFree };
 
 // An enum member as the index of its name in Field::choices.

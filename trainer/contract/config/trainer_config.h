@@ -25,7 +25,7 @@ enum class Precision { kFp32, kBf16 };
 enum class Convolution { kDirect, kWinograd };
 enum class Reproducible { kSameWorldSize, kAnyWorldSize };
 enum class CommunicationBackend { kAuto, kMpi };
-enum class Device { kAuto, kCpu };
+enum class Device { kCpu };
 
 struct PadCrop {
   std::int64_t pad = 4;
@@ -137,7 +137,7 @@ struct TrainerConfig {
   std::int64_t non_finite_skip = 10;
   std::int64_t step_deadline_seconds = 300;
   std::int64_t log_every_steps = 100;
-  Device device = Device::kAuto;
+  Device device = Device::kCpu;
   std::int64_t threads = 0;  // 0: auto
   CheckpointConfig checkpoint;
   bool operator==(const TrainerConfig&) const = default;

@@ -4,6 +4,7 @@
 #include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -41,21 +42,62 @@ Place place_of(std::string_view text, std::size_t offset) {
                                                place.column + 1, what));
 }
 
+constexpr const char* kOddKey = "a key must be text";
+
 // A broken rule of ours, thrown through the parser.
 struct Refused {
   Place place;
   std::string what;
 };
 
-// Walks the parser's events before any tree is built: depth, duplicate keys, aliases.
+// The digits of a number in the base that its prefix names; none for 10.
+std::string_view digits_of_base(std::string_view number) {
+  if (number.size() < 3 || number[0] != '0') return {};
+  const char base = static_cast<char>(std::tolower(static_cast<unsigned char>(number[1])));
+  return base == 'b'   ? "01"
+         : base == 'o' ? "01234567"
+         : base == 'x' ? "0123456789abcdefABCDEF"
+                       : "";
+}
+
+// Whether YAML 1.1, which kubectl reads, takes a plain scalar for another number than YAML 1.2
+// does, which we read: octal 012, 0b11, 1_000. https://yaml.org/type/int.html, float.html
+bool is_doubtful_number(std::string_view text) {
+  const bool has_sign = text.starts_with('+') || text.starts_with('-');
+  if (text.starts_with('_')) return false;
+  std::string number(text.substr(has_sign ? 1 : 0));
+  const bool grouped = std::erase(number, '_') > 0;
+  const auto all_of = [](std::string_view part, std::string_view allowed) {
+    return !part.empty() && part.find_first_not_of(allowed) == std::string_view::npos;
+  };
+  if (const std::string_view digits = digits_of_base(number); !digits.empty()) {
+    const bool plain_hexadecimal = !grouped && text.starts_with("0x");
+    return all_of(std::string_view(number).substr(2), digits) && !plain_hexadecimal;
+  }
+  const bool octal = number.size() > 1 && number[0] == '0' && all_of(number, "0123456789");
+  return octal || (grouped && all_of(number.substr(0, 1), "0123456789.") &&
+                   all_of(number, "0123456789.eE+-"));
+}
+
+// Walks the parser's events before any tree is built: depth, duplicate keys, aliases, scalars.
 class Inspector : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { leaf(mark, anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    refuse_as_key(mark);
+    leaf(mark, anchor);
+  }
 
-  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    if (value.find('\0') != std::string::npos)
+      throw Refused{place_of(mark), fmt::format("{} holds a NUL", quote(value))};
+    if (tag == "?" && is_doubtful_number(value)) {
+      throw Refused{place_of(mark), fmt::format("{} is not the same number to all readers of YAML: "
+                                                "write it in decimal, or quote it",
+                                                quote(value))};
+    }
     if (!open_.empty() && open_.back().at_key && !open_.back().keys.insert(value).second) {
       throw Refused{place_of(mark), fmt::format("duplicate key {}", quote(value))};
     }
@@ -65,6 +107,7 @@ class Inspector : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto known = sizes_.find(anchor);
     if (known == sizes_.end()) throw Refused{place_of(mark), "cycle: an alias within its anchor"};
+    refuse_as_key(mark);
     count(mark, known->second);
     ended(known->second);
   }
@@ -84,14 +127,22 @@ class Inspector : public YAML::EventHandler {
   // then.
   const std::optional<Place>& odd_key() const { return odd_key_; }
 
+  // Where the last thing began that was read to its end.
+  Place last() const { return last_; }
+
  private:
   struct Collection {
     YAML::anchor_t anchor = YAML::NullAnchor;
     bool is_map = false;
     bool at_key = false;  // the next child is a key
+    bool is_key = false;  // so it seems: see odd_key()
     std::int64_t size = 1;
     std::set<std::string> keys;
   };
+
+  void refuse_as_key(const YAML::Mark& mark) const {
+    if (!open_.empty() && open_.back().at_key) throw Refused{place_of(mark), kOddKey};
+  }
 
   void leaf(const YAML::Mark& mark, YAML::anchor_t anchor) {
     count(mark, 1);
@@ -100,12 +151,21 @@ class Inspector : public YAML::EventHandler {
   }
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, bool is_map) {
-    if (open_.size() >= kMaxYamlDepth) {
+    const bool is_key = !open_.empty() && open_.back().at_key;
+    if (is_key && !odd_key_) odd_key_ = place_of(mark);
+    // What seems to be a key seems to be within a mapping of its own.
+    const auto levels = std::count_if(open_.begin(), open_.end(),
+                                      [](const Collection& one) { return !one.is_key; });
+    if (!is_key && levels >= kMaxYamlDepth) {
       throw Refused{place_of(mark), fmt::format("nested deeper than {} levels", kMaxYamlDepth)};
     }
-    if (!open_.empty() && open_.back().at_key && !odd_key_) odd_key_ = place_of(mark);
     count(mark, 1);
-    open_.push_back({.anchor = anchor, .is_map = is_map, .at_key = is_map, .size = 1, .keys = {}});
+    open_.push_back({.anchor = anchor,
+                     .is_map = is_map,
+                     .at_key = is_map,
+                     .is_key = is_key,
+                     .size = 1,
+                     .keys = {}});
   }
 
   void close() {
@@ -124,6 +184,7 @@ class Inspector : public YAML::EventHandler {
 
   void count(const YAML::Mark& mark, std::int64_t size) {
     num_nodes_ += size;
+    last_ = place_of(mark);
     if (num_nodes_ > kMaxNodes) {
       throw Refused{place_of(mark), fmt::format("more than {} values", kMaxNodes)};
     }
@@ -133,6 +194,7 @@ class Inspector : public YAML::EventHandler {
   std::map<YAML::anchor_t, std::int64_t> sizes_;  // of complete anchors, aliases expanded
   std::int64_t num_nodes_ = 0;
   std::optional<Place> odd_key_;
+  Place last_;
 };
 
 void check_bytes(std::string_view text, const std::string& file_name) {
@@ -174,7 +236,28 @@ std::optional<int> tab_in_indentation(std::string_view text, int line) {
   if (const auto tab = tab_in_indentation(text, place.line)) {
     refuse(file_name, {place.line, *tab}, "tab not allowed as indentation; use spaces");
   }
-  refuse(file_name, place, error.msg);
+  const bool open_quote = error.msg == YAML::ErrorMsg::EOF_IN_SCALAR;
+  refuse(file_name, place, open_quote ? "a quote is never closed" : error.msg);
+}
+
+void inspect(std::string_view text) {
+  // The parser takes a quote that is open at the end of the last line for closed: let there be
+  // more.
+  std::istringstream stream{std::string(text) + "\n#"};
+  YAML::Parser parser(stream);
+  while (parser) {
+    Inspector inspector;
+    try {
+      if (!parser.HandleNextDocument(inspector)) return;
+    } catch (const YAML::ParserException& error) {
+      if (error.msg != YAML::ErrorMsg::EOF_IN_SCALAR) {
+        (void)YAML::LoadAll(std::string(text));  // the same error, at its own place
+        throw;
+      }
+      throw Refused{inspector.last(), "a quote that opens after this is never closed"};
+    }
+    if (inspector.odd_key()) throw Refused{*inspector.odd_key(), kOddKey};
+  }
 }
 
 }  // namespace
@@ -182,13 +265,7 @@ std::optional<int> tab_in_indentation(std::string_view text, int line) {
 std::vector<YAML::Node> load_yaml_documents(std::string_view text, const std::string& file_name) {
   check_bytes(text, file_name);
   try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
-    while (parser) {
-      Inspector inspector;
-      if (!parser.HandleNextDocument(inspector)) break;
-      if (inspector.odd_key()) throw Refused{*inspector.odd_key(), "a key must be text"};
-    }
+    inspect(text);
     return YAML::LoadAll(std::string(text));
   } catch (const Refused& refused) {
     refuse(file_name, refused.place, refused.what);

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-// What the operator and the trainer agree on about a pod (API.md section 4). They never change
-// within v1alpha1.
+// What the operator and the trainer agree on about a pod (docs/contract.md, "What a rank finds in
+// its pod"). They never change within v1alpha1.
 namespace coxswain::contract {
 
 inline constexpr std::uint16_t kSshPort = 2222;

@@ -6,7 +6,8 @@
 
 namespace coxswain::contract {
 
-// Value. The last line of a run with --log-format json (API.md section 6), of either program.
+// Value. The last line of a run with --log-format json (docs/contract.md, "The last line of a
+// run"), of either program.
 struct FinishedEvent {
   std::string result;  // "Succeeded", "Saved", "Failed"
   std::optional<double> accuracy;

@@ -90,15 +90,33 @@ struct HttpEndpoint::Server {
   void listen(const std::string& address, std::uint16_t port) {
     try {
       const Tcp::endpoint place(asio::ip::make_address(address), port);
-      acceptor.open(place.protocol());
-      acceptor.set_option(Tcp::acceptor::reuse_address(true));
-      acceptor.bind(place);
-      acceptor.listen();
+      bind(place.address().is_v6() && place.address().is_unspecified() ? every_address(port)
+                                                                       : place);
       bound_port = acceptor.local_endpoint().port();
     } catch (const boost::system::system_error& error) {
-      throw Error(ExitCode::kVolume, fmt::format("[http] cannot listen on {} port {}: {}", address,
-                                                 port, error.code().message()));
+      throw Error(ExitCode::kInternal, fmt::format("[http] cannot listen on {} port {}: {}",
+                                                   address, port, error.code().message()));
     }
+  }
+
+  // "::", or "0.0.0.0" where there is no IPv6.
+  static Tcp::endpoint every_address(std::uint16_t port) {
+    asio::io_context io(1);
+    Tcp::acceptor probe(io);
+    boost::system::error_code error;
+    probe.open(Tcp::v6(), error);
+    if (!error) probe.set_option(asio::ip::v6_only(false), error);
+    if (!error) probe.bind({Tcp::v6(), 0}, error);
+    return {error ? Tcp::v4() : Tcp::v6(), port};
+  }
+
+  void bind(const Tcp::endpoint& place) {
+    acceptor.open(place.protocol());
+    acceptor.set_option(Tcp::acceptor::reuse_address(true));
+    if (place.address().is_v6() && place.address().is_unspecified())
+      acceptor.set_option(asio::ip::v6_only(false));
+    acceptor.bind(place);
+    acceptor.listen();
   }
 
   // At most one accept waits; none while the house is full.
@@ -169,7 +187,8 @@ std::optional<std::string> http_get(const std::string& address, std::uint16_t po
   beast::tcp_stream stream(io);
   beast::flat_buffer buffer(kMaxRequestBytes);
   http::request<http::empty_body> request(http::verb::get, path, 11);
-  request.set(http::field::host, address);
+  request.set(http::field::host,
+              address.find(':') == std::string::npos ? address : "[" + address + "]");
   // The body's buffer has the limit: Beast 1.74 does not hold responses to body_limit.
   http::response_parser<http::basic_dynamic_body<beast::flat_buffer>> parser;
   parser.header_limit(kMaxRequestBytes);

@@ -25,12 +25,13 @@ using HttpHandler = std::function<std::optional<HttpResponse>(const std::string&
 // s for a connection from accept to the last byte, one request each, at most 32 connections at once
 // (more wait).
 //
-// The constructor throws Error (74) when the address can't be bound, saying why. Afterwards nothing
+// The constructor throws Error (70) when the address can't be bound, saying why. Afterwards nothing
 // is thrown into the caller; a handler that throws answers 500. The destructor closes every
 // connection.
 class HttpEndpoint {
  public:
-  // `address` is numeric: "0.0.0.0", "127.0.0.1", "::". Port 0 takes a free one.
+  // `address` is numeric: "127.0.0.1", "::1"; "::" is every address, of IPv4 as well, and of IPv4
+  // alone where the machine has no IPv6. Port 0 takes a free one.
   HttpEndpoint(const std::string& address, std::uint16_t port, HttpHandler handler);
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;

@@ -8,7 +8,8 @@
 
 namespace coxswain::contract {
 
-// Value. status.progress of a job (API.md section 2): best effort, never an input to a decision.
+// Value. status.progress of a job (docs/contract.md, "Status"): best effort, never an input to a
+// decision.
 struct Progress {
   std::int64_t epoch = 0;
   std::int64_t epochs = 0;  // 0: bounded by steps alone

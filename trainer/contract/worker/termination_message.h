@@ -13,7 +13,7 @@ namespace coxswain::contract {
 inline constexpr std::size_t kMaxTerminationMessageBytes = 2048;
 
 // Value. How a worker or one of its ranks ended: rank-<r>.json, and the container's termination
-// message, from which the operator takes the cause (API.md section 5).
+// message, from which the operator takes the cause (docs/contract.md, "Causes").
 struct TerminationMessage {
   int exit_code = 0;    // an ExitCode, or 128 + signal
   int rank = -1;        // -1: no rank, the worker or server itself

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
@@ -15,6 +16,8 @@ namespace {
 constexpr int kMaxWorldSize = 4096 * 64;
 constexpr int kMaxSlots = 1024;
 constexpr std::size_t kMaxShownBytes = 80;
+constexpr const char* kBatchPerWorker = "perWorker";
+constexpr std::size_t kMaxUidBytes = 64;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& value,
                          const std::string& what) {
@@ -25,7 +28,7 @@ constexpr std::size_t kMaxShownBytes = 80;
 int integer(const EnvironmentLookup& lookup, const std::string& name, int fallback, int min,
             int max) {
   const auto text = lookup(name);
-  if (!text) return fallback;
+  if (!text || text->empty()) return fallback;
   int value = 0;
   const char* end = text->data() + text->size();
   const auto [stop, error] = std::from_chars(text->data(), end, value);
@@ -39,6 +42,13 @@ Role role_from(const std::string& text) {
   if (text == "worker") return Role::kWorker;
   if (text == "server") return Role::kServer;
   refuse("COXSWAIN_ROLE", text, "must be worker or server");
+}
+
+// It becomes a part of a file's name.
+bool is_uid(const std::string& text) {
+  return text.size() <= kMaxUidBytes && std::ranges::all_of(text, [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-';
+         });
 }
 
 bool is_host_port(const std::string& text) {
@@ -71,6 +81,7 @@ std::string_view to_text(Role role) { return role == Role::kWorker ? "worker" : 
 std::map<std::string, std::string> to_env(const WorkerEnv& env) {
   std::map<std::string, std::string> result{
       {"COXSWAIN_JOB", env.job},
+      {"COXSWAIN_JOB_UID", env.job_uid},
       {"COXSWAIN_ROLE", std::string(to_text(env.role))},
       {"COXSWAIN_INDEX", std::to_string(env.index)},
       {"COXSWAIN_ATTEMPT", std::to_string(env.attempt)},
@@ -80,6 +91,7 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
       {"COXSWAIN_CHECKPOINTS", env.checkpoints.string()},
       {"COXSWAIN_HOSTFILE", env.hostfile.string()},
       {"COXSWAIN_SERVERS", fmt::format("{}", fmt::join(env.servers, ","))},
+      {"COXSWAIN_BATCH_ON_RESIZE", env.batch_per_worker ? kBatchPerWorker : ""},
       {"COXSWAIN_STARTUP_SECONDS", std::to_string(env.startup_seconds)},
       {"COXSWAIN_RUN_DIR", env.run_dir.string()},
       {"COXSWAIN_LOG_FORMAT", env.log_format},
@@ -88,8 +100,31 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
   if (env.terminal_columns > 0) {
     result["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(env.terminal_columns);
   }
+  if (env.ssh_port != kSshPort) result["COXSWAIN_SSH_PORT"] = std::to_string(env.ssh_port);
+  if (env.rank_port != kRankPort) result["COXSWAIN_RANK_PORT"] = std::to_string(env.rank_port);
   std::erase_if(result, [](const auto& variable) { return variable.second.empty(); });
   return result;
+}
+
+std::vector<std::string> worker_env_names() {
+  return {"COXSWAIN_JOB",
+          "COXSWAIN_JOB_UID",
+          "COXSWAIN_ROLE",
+          "COXSWAIN_INDEX",
+          "COXSWAIN_ATTEMPT",
+          "COXSWAIN_WORLD_SIZE",
+          "COXSWAIN_SLOTS",
+          "COXSWAIN_CONFIG",
+          "COXSWAIN_CHECKPOINTS",
+          "COXSWAIN_HOSTFILE",
+          "COXSWAIN_SERVERS",
+          "COXSWAIN_BATCH_ON_RESIZE",
+          "COXSWAIN_STARTUP_SECONDS",
+          "COXSWAIN_SSH_PORT",
+          "COXSWAIN_RANK_PORT",
+          "COXSWAIN_RUN_DIR",
+          "COXSWAIN_LOG_FORMAT",
+          "COXSWAIN_TERMINAL_COLUMNS"};
 }
 
 WorkerEnv from_env(const EnvironmentLookup& lookup) {
@@ -100,7 +135,11 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
     throw Error(ExitCode::kBadInput,
                 "[worker] COXSWAIN_JOB is not set: this command is started by a job");
   }
-  if (const auto role = lookup("COXSWAIN_ROLE")) env.role = role_from(*role);
+  env.job_uid = text("COXSWAIN_JOB_UID");
+  if (!is_uid(env.job_uid)) {
+    refuse("COXSWAIN_JOB_UID", env.job_uid, "must be at most 64 letters, digits and hyphens");
+  }
+  if (const std::string role = text("COXSWAIN_ROLE"); !role.empty()) env.role = role_from(role);
   constexpr int kMaxInt = 2147483647;
   env.index = integer(lookup, "COXSWAIN_INDEX", env.index, 0, kMaxWorldSize - 1);
   env.attempt = integer(lookup, "COXSWAIN_ATTEMPT", env.attempt, 0, kMaxInt);
@@ -110,8 +149,15 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
   env.checkpoints = text("COXSWAIN_CHECKPOINTS");
   env.hostfile = text("COXSWAIN_HOSTFILE");
   env.servers = servers_from(text("COXSWAIN_SERVERS"));
+  const std::string batch = text("COXSWAIN_BATCH_ON_RESIZE");
+  if (!batch.empty() && batch != kBatchPerWorker && batch != "keep") {
+    refuse("COXSWAIN_BATCH_ON_RESIZE", batch, "must be keep or perWorker");
+  }
+  env.batch_per_worker = batch == kBatchPerWorker;
   env.startup_seconds =
       integer(lookup, "COXSWAIN_STARTUP_SECONDS", env.startup_seconds, 1, kMaxInt);
+  env.ssh_port = integer(lookup, "COXSWAIN_SSH_PORT", env.ssh_port, 1, 65535);
+  env.rank_port = integer(lookup, "COXSWAIN_RANK_PORT", env.rank_port, 1, 65535);
   env.run_dir = text("COXSWAIN_RUN_DIR");
   env.log_format = text("COXSWAIN_LOG_FORMAT");
   if (!env.log_format.empty() && env.log_format != "text" && env.log_format != "json") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/constants.h"
 
 namespace coxswain::contract {
 
@@ -19,6 +20,7 @@ std::string_view to_text(Role role);  // "worker", "server"
 // source of truth. to_env and from_env are inverse to each other.
 struct WorkerEnv {
   std::string job;                    // COXSWAIN_JOB
+  std::string job_uid;                // COXSWAIN_JOB_UID; empty: not known
   Role role = Role::kWorker;          // COXSWAIN_ROLE
   int index = 0;                      // COXSWAIN_INDEX, of the pod
   int attempt = 0;                    // COXSWAIN_ATTEMPT
@@ -28,7 +30,11 @@ struct WorkerEnv {
   std::filesystem::path checkpoints;  // COXSWAIN_CHECKPOINTS; empty: none (workers >= 1)
   std::filesystem::path hostfile;     // COXSWAIN_HOSTFILE; empty: none
   std::vector<std::string> servers;   // COXSWAIN_SERVERS, "host:port,host:port"
+  bool batch_per_worker = false;      // COXSWAIN_BATCH_ON_RESIZE=perWorker: a new number of ranks
+                                      // changes the batch over all of them; else it stays
   int startup_seconds = 600;          // COXSWAIN_STARTUP_SECONDS
+  int ssh_port = kSshPort;            // COXSWAIN_SSH_PORT; left out where it is the usual one
+  int rank_port = kRankPort;          // COXSWAIN_RANK_PORT; the same
   std::filesystem::path run_dir;      // COXSWAIN_RUN_DIR; local runs only, empty in a pod
   std::string log_format;             // COXSWAIN_LOG_FORMAT, "text" or "json"; empty: not said
   int terminal_columns = 0;           // COXSWAIN_TERMINAL_COLUMNS; 0: the output is no terminal
@@ -37,6 +43,9 @@ struct WorkerEnv {
 
 // Empty values are left out.
 std::map<std::string, std::string> to_env(const WorkerEnv& env);
+
+// Every name that to_env() may give. An empty value is as good as none to from_env().
+std::vector<std::string> worker_env_names();
 
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
 

@@ -8,7 +8,7 @@ namespace coxswain::graph {
 // a shortcut of 1x1 stride 2 without BatchNorm, no max-pool.
 Graph d2l_resnet18(Shape input, std::int64_t classes, float label_smoothing);
 
-// MXNet v1.x example/image-classification/symbols/resnet.py, three stages for small images:
+// MXNet v1.x, symbol "resnet" of its image-classification example, three stages for small images:
 // pre-activation (He et al. 2016). `depth` is 6n+2 below 164 (basic units) or 9n+2 from 164 on
 // (bottlenecks).
 Graph cifar_resnet(int depth, Shape input, std::int64_t classes, float label_smoothing);

@@ -3,6 +3,7 @@
 //
 //   mpi_ranks sums      checks sums, broadcasts, barriers        prints "rank R wrong W"
 //   mpi_ranks overlap   a delayed exchange beside computation    prints "exposed S of D" in ms
+//   mpi_ranks beats     100 beats to rank 0 lie unread           prints "beats N in P polls"
 //   mpi_ranks idle      the last rank comes a second late        prints "rank R waiting C idle C",
 //   CPU share mpi_ranks stop|kill WORK   the last rank stops or dies, the others are at WORK: sum,
 //   barrier, compute
@@ -88,6 +89,31 @@ int measure_overlap() {
   return 0;
 }
 
+// Data that is sent after the beats tells that they are there, or nearly.
+int count_beats() {
+  constexpr int kBeats = 100;
+  const auto wire = open_mpi_wire();
+  std::byte token{};
+  std::vector<MessageId> finished;
+  std::vector<int> beats;
+  if (wire->rank() == 1) {
+    for (int i = 0; i < kBeats; ++i) wire->send_beats();
+    wire->send(0, 1, {{&token, 1}}, 1);
+  } else if (wire->rank() == 0) {
+    std::this_thread::sleep_for(500ms);
+    wire->receive(1, 1, {{&token, 1}}, 1);
+  }
+  int polls = 0;
+  const auto end = Clock::now() + 5s;
+  while (wire->rank() == 0 && beats.size() < kBeats && Clock::now() < end) {
+    const std::size_t before = beats.size();
+    wire->poll(finished, beats);
+    polls += beats.size() > before ? 1 : 0;
+  }
+  if (wire->rank() == 0) say(fmt::format("beats {} in {} polls", beats.size(), polls));
+  _exit(0);
+}
+
 // CPU seconds of this process for each second in `call`.
 double cpu_share(const std::function<void()>& call) {
   const auto wall = Clock::now();
@@ -160,6 +186,7 @@ int supervised(int signal, const std::string& work) {
 int run(const std::vector<std::string>& arguments) {
   if (arguments == std::vector<std::string>{"sums"}) return check_sums();
   if (arguments == std::vector<std::string>{"overlap"}) return measure_overlap();
+  if (arguments == std::vector<std::string>{"beats"}) return count_beats();
   if (arguments == std::vector<std::string>{"idle"}) return measure_idle();
   if (arguments.size() == 2 && arguments[0] == "stop") return supervised(SIGSTOP, arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "kill") return supervised(SIGKILL, arguments[1]);

@@ -69,6 +69,14 @@ TEST(MpiRanks, name_a_stopped_rank_at_a_barrier) { expect_rank_2_named("stop bar
 TEST(MpiRanks, name_a_stopped_rank_while_they_compute) { expect_rank_2_named("stop compute"); }
 TEST(MpiRanks, name_a_killed_rank) { expect_rank_2_named("kill sum"); }
 
+TEST(MpiRanks, hear_all_beats_that_lie_unread) {
+  const std::string output = output_of(2, "beats");
+  const auto heard = matches(output, "beats (\\d+) in (\\d+) polls");
+  ASSERT_EQ(heard.size(), 1U) << output;
+  EXPECT_EQ(heard[0][0], 100);
+  EXPECT_LE(heard[0][1], 50) << "a poll hears more than one; with more ranks, more";
+}
+
 TEST(MpiRanks, leave_the_cores_to_others_while_nothing_moves) {
   const std::string output = output_of(2, "idle");
   const auto shares = matches(output, "rank (\\d+) waiting ([\\d.]+) idle ([\\d.]+)");

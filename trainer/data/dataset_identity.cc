@@ -1,0 +1,47 @@
+#include "trainer/data/dataset_identity.h"
+
+#include <fmt/format.h>
+
+#include "trainer/contract/error.h"
+#include "trainer/tensor/fnv1a.h"
+
+namespace coxswain::data {
+
+namespace {
+
+constexpr std::int64_t kHashedLabels = 1 << 20;  // a made-up label takes 20 ns
+
+std::string shape_text(const Dataset& dataset) {
+  const tensor::Shape shape = dataset.sample_shape();
+  return fmt::format("{}x{}x{}", shape.c, shape.h, shape.w);
+}
+
+std::uint64_t hash_of_labels(const Dataset& dataset) {
+  tensor::Fnv1a hash;
+  const std::int64_t every = (dataset.size() + kHashedLabels - 1) / kHashedLabels;
+  for (std::int64_t id = 0; id < dataset.size(); id += every) {
+    hash.add(static_cast<std::uint32_t>(dataset.label(id)));
+  }
+  return hash.hash();
+}
+
+}  // namespace
+
+std::map<std::string, std::string> identity_of(const Dataset& dataset) {
+  return {{"samples", fmt::format("{}", dataset.size())},
+          {"shape", shape_text(dataset)},
+          {"classes", fmt::format("{}", dataset.classes())},
+          {"labels", fmt::format("{:016x}", hash_of_labels(dataset))}};
+}
+
+void require_one_kind(const Dataset& training, const Dataset& test) {
+  if (training.sample_shape() == test.sample_shape() && training.classes() == test.classes())
+    return;
+  throw Error(
+      ExitCode::kBadInput,
+      fmt::format("[data] training images are {} in {} classes, test images {} in {}: set "
+                  "data.path and data.evalPath to parts of one set",
+                  shape_text(training), training.classes(), shape_text(test), test.classes()));
+}
+
+}  // namespace coxswain::data

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "trainer/data/dataset.h"
+
+namespace coxswain::data {
+
+// What is remembered of a set, to tell another one from it: "samples", "shape" (CxHxW), "classes",
+// and "labels", a hash of them; of a large set, of some a million spread over it.
+std::map<std::string, std::string> identity_of(const Dataset& dataset);
+
+// Throws Error (65) when the test set's images have another shape or number of classes.
+void require_one_kind(const Dataset& training, const Dataset& test);
+
+}  // namespace coxswain::data
