@@ -1,25 +1,25 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
-#include <iostream>
+#include <optional>
 
 #include "operator/cluster/local_cluster.h"
+#include "operator/job/words.h"
 #include "operator/job_file.h"
 #include "operator/operator.h"
 #include "operator/run.h"
-#include "trainer/contract/config/nearest_key.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/program/command_line.h"
+#include "trainer/contract/program/program.h"
 
 namespace {
 
 using namespace coxswain;
 
 constexpr const char* kVersion = "0.1.0";
+constexpr int kRefused = static_cast<int>(ExitCode::kBadInput);
 
 struct CommandLine {
   std::string job_file;
@@ -27,10 +27,21 @@ struct CommandLine {
   std::string log_format = "text";
   std::string run_dir;
   std::string kubeconfig;
+  std::string pod_security{job::word(job::kPodSecurityLevels, job::PodSecurity::kRestricted)};
   std::string metrics_address = fmt::format(":{}", contract::kOperatorMetricsPort);
   kube::ConfigRules rules;
   OperatorOptions operator_options;
 };
+
+// A line of a configuration holds it.
+std::filesystem::path plain_path(const char* flag, const std::string& text) {
+  const std::filesystem::path path = std::filesystem::absolute(text);
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(path.string(), control))
+    throw Error(ExitCode::kUsage,
+                fmt::format("{} {}: a path must not hold control characters", flag, path.string()));
+  return path;
+}
 
 cluster::VolumeDirectories parse_volumes(const std::vector<std::string>& given) {
   cluster::VolumeDirectories volumes;
@@ -39,38 +50,52 @@ cluster::VolumeDirectories parse_volumes(const std::vector<std::string>& given) 
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
       throw Error(ExitCode::kUsage, fmt::format("--volume {}: write NAME=DIR", text));
     }
-    volumes[text.substr(0, equals)] = std::filesystem::absolute(text.substr(equals + 1));
+    const std::string name = text.substr(0, equals);
+    if (!volumes.emplace(name, plain_path("--volume", text.substr(equals + 1))).second)
+      throw Error(ExitCode::kUsage, fmt::format("--volume {}: {} is given twice", text, name));
   }
   return volumes;
 }
 
+job::PodSecurity pod_security(const CommandLine& line) {
+  return job::value_of(job::kPodSecurityLevels, line.pod_security).value();
+}
+
 // A job that can start; every problem of another one is told.
-job::TrainingJob startable_job(const CommandLine& line,
-                               const job::Installation& installation = {}) {
-  job::TrainingJob job = read_job_file(line.job_file);
-  const std::string problems = problems_of(job, line.job_file, installation);
-  if (!problems.empty()) {
-    throw Error(ExitCode::kBadInput, problems.substr(0, problems.size() - 1));
-  }
-  return job;
+std::optional<JobFile> startable_job(const CommandLine& line,
+                                     const job::Installation& installation) {
+  JobFile file = read_job_file(line.job_file);
+  const std::vector<std::string> problems = problems_of(file, installation);
+  for (const std::string& problem : problems) std::fputs((problem + "\n").c_str(), stderr);
+  if (!problems.empty()) return std::nullopt;
+  return file;
 }
 
 int run(const CommandLine& line) {
-  return run_job(startable_job(line, cluster::local_installation()),
-                 {.volumes = parse_volumes(line.volumes),
-                  .as_json = line.log_format == "json",
-                  .run_dir = line.run_dir,
-                  .program = std::filesystem::read_symlink("/proc/self/exe")});
+  const auto volumes = parse_volumes(line.volumes);
+  const std::filesystem::path run_dir =
+      line.run_dir.empty() ? "" : plain_path("--run-dir", line.run_dir);
+  const auto file = startable_job(line, cluster::local_installation());
+  if (!file) return kRefused;
+  return run_job(file->job, {.volumes = volumes,
+                             .as_json = line.log_format == "json",
+                             .run_dir = run_dir,
+                             .program = std::filesystem::read_symlink("/proc/self/exe")});
 }
 
 int plan(const CommandLine& line) {
-  fmt::print("{}", describe_gang(startable_job(line)));
+  const auto file = startable_job(line, {.pod_security = pod_security(line)});
+  if (!file) return kRefused;
+  fmt::print("{}", describe_gang(file->job));
   return 0;
 }
 
 int validate(const CommandLine& line) {
-  const job::TrainingJob job = startable_job(line);
-  fmt::print("{}: ok, {} workers\n", line.job_file, job.spec.worker.replicas);
+  const auto file = startable_job(line, {.pod_security = pod_security(line)});
+  if (!file) return kRefused;
+  for (const std::string& warning : warnings_of(*file))
+    std::fputs((warning + "\n").c_str(), stderr);
+  fmt::print("{}: ok, {} workers\n", line.job_file, file->job.spec.worker.replicas);
   return 0;
 }
 
@@ -78,11 +103,18 @@ int run_operator(CommandLine line) {
   OperatorOptions& options = line.operator_options;
   options.config = find_api_server(line.kubeconfig, line.rules);
   set_metrics_address(options, line.metrics_address);
+  options.installation.pod_security = pod_security(line);
   options.log_json = line.log_format == "json";
   options.identity = make_identity();
   if (options.lease_namespace.empty()) options.lease_namespace = options.config.name_space;
-  check_namespaces(options);
+  check_names(options);
   return coxswain::run_operator(options);
+}
+
+void add_pod_security(CLI::App& command, CommandLine& line, const char* help) {
+  command.add_option("--pod-security", line.pod_security, help)
+      ->check(CLI::IsMember({"privileged", "baseline", "restricted"}))
+      ->capture_default_str();
 }
 
 void add_operator_command(CLI::App& app, CommandLine& line) {
@@ -92,7 +124,7 @@ void add_operator_command(CLI::App& app, CommandLine& line) {
                       "file (default: $KUBECONFIG, then the pod's own account, then "
                       "~/.kube/config)");
   command->add_option("--namespaces", options.namespaces, "a,b: watch these alone (default: all)")
-      ->delimiter(',');
+      ->allow_extra_args(false);
   command->add_flag("--leader-elect", options.leader_elect,
                     "act only while holding the Lease coxswain-operator");
   command->add_option("--lease-namespace", options.lease_namespace,
@@ -104,8 +136,9 @@ void add_operator_command(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--trainer-image", options.installation.trainer_image, "of jobs that name none")
       ->capture_default_str();
-  command->add_flag("--unrestricted-templates", options.installation.unrestricted_templates,
-                    "take templates outside Pod Security `restricted`");
+  add_pod_security(*command, line,
+                   "level of namespaces without a label pod-security.kubernetes.io/enforce; "
+                   "templates stay inside it");
   command->add_option("--progress", options.progress, "ask running jobs how far they are")
       ->capture_default_str();
   command->add_option("--workers", options.workers, "jobs worked on at once")
@@ -127,8 +160,8 @@ CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, co
   return command;
 }
 
-// Parses and runs; what parsing finds wrong is thrown as CLI::ParseError.
-int dispatch(CLI::App& app, int argc, char** argv) {
+int dispatch(int argc, char** argv) {
+  CLI::App app("Coxswain runs data-parallel training jobs.", "coxswain");
   CommandLine line;
   CLI::App* run_command = add_job_command(app, line, "run", "run a job as local processes");
   run_command
@@ -142,11 +175,15 @@ int dispatch(CLI::App& app, int argc, char** argv) {
   CLI::App* plan_command = add_job_command(app, line, "plan", "show what would be made for a job");
   CLI::App* validate_command =
       add_job_command(app, line, "validate", "check a job against every rule");
+  for (CLI::App* command : {plan_command, validate_command})
+    add_pod_security(*command, line, "level of the namespace that the job is for");
   add_operator_command(app, line);
   app.add_subcommand("version", "print the version");
   app.require_subcommand(1);
-  app.parse(argc, argv);
-
+  if (const auto help = parse_command_line(app, argc, argv, {"--metrics-address"})) {
+    fmt::print("{}", *help);
+    return 0;
+  }
   if (run_command->parsed()) return run(line);
   if (plan_command->parsed()) return plan(line);
   if (validate_command->parsed()) return validate(line);
@@ -155,68 +192,8 @@ int dispatch(CLI::App& app, int argc, char** argv) {
   return 0;
 }
 
-int fail(ExitCode code, std::string message) {
-  constexpr std::size_t kMostBytes = 2000;  // an argument can be of any length
-  if (message.size() > kMostBytes) message = message.substr(0, kMostBytes) + "...";
-  fmt::print(stderr, "{}\n", message);
-  return static_cast<int>(code);
-}
-
-// The argument that nobody takes, and the one that was probably meant.
-std::string explain_extras(const CLI::App& app) {
-  const std::vector<std::string> extras = app.remaining(true);
-  const auto flag =
-      std::ranges::find_if(extras, [](const std::string& text) { return text.starts_with("-"); });
-  const std::string& extra = flag == extras.end() ? extras.front() : *flag;
-  std::string command = "coxswain";
-  std::vector<std::string> known;
-  for (const CLI::App* parsed : app.get_subcommands()) {
-    command += " " + parsed->get_name();
-    for (const CLI::Option* option : parsed->get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  if (app.get_subcommands().empty())
-    for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
-  const std::vector<std::string_view> candidates(known.begin(), known.end());
-  const auto meant = contract::nearest_key(extra.substr(0, 100), candidates);
-  return fmt::format("coxswain: unknown argument {}{} (see {} --help)", extra.substr(0, 100),
-                     meant ? fmt::format("; did you mean {}?", *meant) : "", command);
-}
-
-// A descriptor that was closed would be given to a connection, which would then get our lines.
-void keep_standard_descriptors() {
-  for (int descriptor = open("/dev/null", O_RDWR); descriptor >= 0;) {
-    if (descriptor > STDERR_FILENO) {
-      close(descriptor);
-      return;
-    }
-    descriptor = open("/dev/null", O_RDWR);
-  }
-}
-
-int run_program(int argc, char** argv) {
-  CLI::App app("Coxswain runs data-parallel training jobs.", "coxswain");
-  try {
-    return dispatch(app, argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    const bool no_command = app.get_subcommands().empty() && app.remaining_size() > 0;
-    if (no_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-      return fail(ExitCode::kUsage, explain_extras(app));
-    return fail(ExitCode::kUsage, fmt::format("coxswain: {} (see coxswain --help)", error.what()));
-  } catch (const Error& error) {
-    return fail(error.code(), error.what());
-  } catch (const std::exception& error) {
-    return fail(ExitCode::kInternal, fmt::format("coxswain: {}", error.what()));
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_standard_descriptors();
-  const int code = run_program(argc, argv);
-  if (std::fflush(stdout) != 0 || !std::cout.flush())
-    return fail(ExitCode::kVolume, "coxswain: standard output can't be written");
-  return code;
+  return run_program("coxswain: ", [&] { return dispatch(argc, argv); });
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "operator/cluster/event_queue.h"
 #include "operator/cluster/kube_cluster.h"
 #include "operator/cluster/pod.h"
 #include "operator/cluster/progress_poller.h"
@@ -21,8 +22,10 @@
 #include "operator/controller/interruptible_sleep.h"
 #include "operator/controller/leader_elector.h"
 #include "operator/controller/store_sink.h"
-#include "operator/job/job_reader.h"
+#include "operator/controller/watchdog.h"
+#include "operator/job/host_ports.h"
 #include "operator/job/observation.h"
+#include "operator/job/words.h"
 #include "operator/kube/http_transport.h"
 #include "operator/log.h"
 #include "operator/reconciler.h"
@@ -43,6 +46,9 @@ constexpr int kHttpThreads = 1;                  // as fast as eight
 constexpr milliseconds kAnswersWithin{2500};
 constexpr milliseconds kLeaseReleasedWithin{1000};
 constexpr std::chrono::minutes kTellAgain{1};
+constexpr milliseconds kLookAgain{100};
+constexpr const char* kLeaseLoop = "renewal of the lease";
+constexpr milliseconds kEventWithin{2000};  // a try; an event is worth two
 
 // Most of a pod's bytes, and nobody here reads them. Of no other kind does anybody either.
 const kube::LeftOut kUnread{
@@ -64,10 +70,17 @@ class Operator {
         transport_(options.config, [this](const std::string& text) { warn(text); }),
         lease_transport_(options.config),  // the same files: one warning is enough
         client_(transport_, client_options()),
+        event_client_(transport_, event_client_options()),
         lease_client_(lease_transport_, lease_client_options()),
         elector_(lease_client_, leader_options()),
         poller_({.get = cluster::get_progress,
                  .news = [this](const std::string& key) { queue_.add(key); }}),
+        events_({.send =
+                     [this](const kube::Json& event) {
+                       const std::string name_space = kube::meta_of(event).name_space;
+                       return event_client_.create(kube::kEvents, name_space, event).ok();
+                     },
+                 .dropped = [this] { metrics_.count_dropped_event(); }}),
         cluster_(client_, jobs_, pods_, cluster_options()),
         reconciler_(cluster_, job::patience),
         controller_(
@@ -106,13 +119,18 @@ class Operator {
       lease_over.request_stop();
     });
     const bool kept = elector_.keep(lease_over.get_token());
+    watchdog_.rest(kLeaseLoop);
     work_over.request_stop();
     metrics_.set_leader(false);
     return kept;
   }
 
   std::optional<contract::HttpResponse> serve(const std::string& path) const {
-    if (path == "/healthz") return contract::HttpResponse{.body = "ok\n"};
+    if (path == "/healthz") {
+      const std::string stuck = watchdog_.stuck();
+      if (stuck.empty()) return contract::HttpResponse{.body = "ok\n"};
+      return contract::HttpResponse{.status = 503, .body = "stuck: " + stuck + "\n"};
+    }
     if (path == "/readyz") {
       if (ready_ || standing_by_) return contract::HttpResponse{.body = "ok\n"};
       return contract::HttpResponse{.status = 503, .body = "jobs and pods are not listed yet\n"};
@@ -138,9 +156,17 @@ class Operator {
     return client;
   }
 
+  kube::ClientOptions event_client_options() {
+    kube::ClientOptions client = client_options();
+    client.deadline = [] { return kEventWithin; };
+    client.tries = 2;
+    return client;
+  }
+
   kube::ClientOptions lease_client_options() {
     kube::ClientOptions client;
     client.tries = 1;  // the elector has its own times
+    client.deadline = [this] { return elector_.left_of_try(); };
     client.on_call = [this](const kube::Call& call) { metrics_.count_call(call); };
     return client;
   }
@@ -150,6 +176,11 @@ class Operator {
     leader.name_space = options_.lease_namespace;
     leader.identity = options_.identity;
     leader.on_error = [this](const kube::ApiError& error) { lease_failed(error); };
+    leader.clock.sleep = [this](controller::Monotonic time, std::stop_token stop) {
+      watchdog_.rest(kLeaseLoop);
+      controller::interruptible_sleep(time, std::move(stop));
+      watchdog_.turn(kLeaseLoop);
+    };
     return leader;
   }
 
@@ -165,6 +196,14 @@ class Operator {
 
   cluster::KubeOptions cluster_options() {
     return {.installation = options_.installation,
+            .namespace_unread =
+                [this](const std::string& doubt) {
+                  log_.line(
+                      Severity::kWarning, "namespace not read",
+                      {{"error", doubt},
+                       {"level", std::string(job::word(job::kPodSecurityLevels,
+                                                       options_.installation.pod_security))}});
+                },
             .reporter = options_.identity,
             .wake = [this](const std::string& key,
                            milliseconds delay) { queue_.add_after(key, delay); },
@@ -173,16 +212,37 @@ class Operator {
             .ask =
                 [this](const job::TrainingJob& job, const std::string& address) {
                   const int gang = job.status.workers > 0 ? job.status.attempt : -1;
-                  return poller_.ask(job.metadata.uid, cluster::key_of(job), gang, address);
+                  const int port = job::ports_of(job).rank;
+                  return poller_.ask(job.metadata.uid, cluster::key_of(job), gang, address,
+                                     static_cast<std::uint16_t>(port));
                 },
-            .event_dropped = [this] { metrics_.count_dropped_event(); }};
+            .report = [this](kube::Json event) { events_.add(std::move(event)); }};
   }
 
+  // A job whose namespace's pods are not listed yet comes again when they are.
   std::optional<milliseconds> reconcile(const std::string& key) {
+    if (pods_.seen_version(key.substr(0, key.find('/'))) == 0) return std::nullopt;
+    const Turn turn(watchdog_, "pass over " + key);
     const Job job = cluster_.read(key);
     if (!job) return std::nullopt;
     return reconciler_.reconcile(*job);
   }
+
+  // Of a loop, until its end however it comes.
+  class Turn {
+   public:
+    Turn(controller::Watchdog& watchdog, std::string who)
+        : watchdog_(watchdog), who_(std::move(who)) {
+      watchdog_.turn(who_);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { watchdog_.rest(who_); }
+
+   private:
+    controller::Watchdog& watchdog_;
+    const std::string who_;
+  };
 
   void recorded(const job::TrainingJob& before, const job::Status& after) {
     if (after.phase == before.status.phase && after.attempt == before.status.attempt) return;
@@ -217,14 +277,20 @@ class Operator {
   void work(std::stop_token stop) {
     std::jthread poller;
     if (options_.progress) poller = std::jthread([this](std::stop_token s) { poller_.run(s); });
+    const std::jthread events(
+        [this](std::stop_token s) { events_.run(s); });  // ends after all below
     std::vector<std::string> namespaces = options_.namespaces;
     if (namespaces.empty()) namespaces.emplace_back();
     std::deque<Watch<Job>> job_watches;
-    for (const std::string& one : namespaces) watch_jobs(job_watches, one);
-    if (!synced(job_watches, stop)) return;
     std::deque<Watch<cluster::SeenPod>> pod_watches;
-    for (const std::string& one : namespaces) watch_pods(pod_watches, one);
-    if (!synced(pod_watches, stop)) return;
+    for (const std::string& one : namespaces) watch_jobs(job_watches, one);
+    for (std::size_t i = 0; i < namespaces.size(); ++i)
+      watch_pods(pod_watches, namespaces[i], *job_watches[i].informer);
+    if (!listed(job_watches, pod_watches, stop)) return;
+    for (std::size_t i = 0; i < namespaces.size(); ++i)
+      if (!pod_watches[i].informer->synced())
+        log_.line(Severity::kWarning, "namespace is missing, or may not be watched",
+                  {{"namespace", namespaces[i]}});
     ready_ = true;
     log_.line(Severity::kInfo, "ready",
               {{"jobs", std::to_string(jobs_.size())}, {"pods", std::to_string(pods_.size())}});
@@ -241,35 +307,48 @@ class Operator {
   };
 
   void watch_jobs(std::deque<Watch<Job>>& watches, const std::string& name_space) {
-    add_watch<Job>(
-        watches, jobs_, cluster::kTrainingJobs, query_of(name_space),
-        [](const kube::Json& object) -> std::optional<Job> {
-          return std::make_shared<const job::TrainingJob>(job::read_job(object));
-        },
-        [this](const kube::ObjectMeta& meta, const Job&) {
-          if (!jobs_.find(kube::key_of(meta))) forget(meta.uid);
-          queue_.add(kube::key_of(meta));
-        });
+    add_watch<Job>(watches, jobs_, cluster::kTrainingJobs, query_of(name_space), cluster::read_job,
+                   [this](const kube::ObjectMeta& meta, const Job&) {
+                     if (!jobs_.find(kube::key_of(meta))) forget(meta.uid);
+                     queue_.add(kube::key_of(meta));
+                   });
   }
 
-  void watch_pods(std::deque<Watch<cluster::SeenPod>>& watches, const std::string& name_space) {
-    add_watch<cluster::SeenPod>(watches, pods_, kube::kPods,
-                                query_of(name_space, cluster::kJobLabel), cluster::read_pod,
-                                [this](const kube::ObjectMeta& meta, const cluster::SeenPod& pod) {
-                                  cluster_.heard(meta, pod);
-                                  queue_.add_after(pod.job_key, kPodChangesTogether);
-                                });
+  // Listed after the jobs of the same namespace.
+  void watch_pods(std::deque<Watch<cluster::SeenPod>>& watches, const std::string& name_space,
+                  const controller::Informer& jobs) {
+    add_watch<cluster::SeenPod>(
+        watches, pods_, kube::kPods, query_of(name_space, cluster::kJobLabel), cluster::read_pod,
+        [this](const kube::ObjectMeta& meta, const cluster::SeenPod& pod) {
+          cluster_.heard(meta, pod);
+          queue_.add_after(pod.job_key, kPodChangesTogether);
+        },
+        &jobs, [this, name_space] { pods_listed(name_space); });
+  }
+
+  // Of a namespace that may have been missing until now.
+  void pods_listed(const std::string& name_space) {
+    if (ready_) log_.line(Severity::kInfo, "namespace is watched", {{"namespace", name_space}});
+    for (const auto& entry : jobs_.entries())
+      if (name_space.empty() || entry.meta.name_space == name_space)
+        queue_.add(kube::key_of(entry.meta));
   }
 
   template <class T>
-  void add_watch(std::deque<Watch<T>>& watches, controller::Store<T>& store,
-                 const kube::Resource& resource, const kube::ListQuery& query,
-                 typename controller::StoreSink<T>::Project project,
-                 typename controller::StoreSink<T>::Changed changed) {
+  void add_watch(
+      std::deque<Watch<T>>& watches, controller::Store<T>& store, const kube::Resource& resource,
+      const kube::ListQuery& query, typename controller::StoreSink<T>::Project project,
+      typename controller::StoreSink<T>::Changed changed,
+      const controller::Informer* before = nullptr, std::function<void()> on_synced = [] {}) {
+    const std::string who =
+        "watch of " + resource.plural + (query.name_space.empty() ? "" : " in " + query.name_space);
     controller::InformerOptions options;
     options.query = query;
-    options.on_error = [this, resource](const kube::ApiError& error) {
+    options.on_synced = std::move(on_synced);
+    options.on_turn = [this, who] { watchdog_.turn(who); };
+    options.on_error = [this, resource, query](const kube::ApiError& error) {
       Fields fields = {{"kind", resource.kind}, {"error", to_text(error)}};
+      if (!query.name_space.empty()) fields.emplace_back("namespace", query.name_space);
       if (error.code == 404)  // of a whole kind
         fields.emplace_back("fix", "install its CRD: kubectl apply -f crds/");
       log_.line(Severity::kWarning, "watch failed", fields);
@@ -278,13 +357,27 @@ class Operator {
         controller::StoreSink<T>(store, query.name_space, std::move(project), std::move(changed)),
         nullptr, std::jthread());
     watch.informer = std::make_unique<controller::Informer>(client_, resource, options, watch.sink);
-    watch.thread = std::jthread([&watch](std::stop_token stop) { watch.informer->run(stop); });
+    watch.thread = std::jthread([this, &watch, before, who](std::stop_token stop) {
+      if (before && !before->wait_synced(stop)) return;
+      watch.informer->run(stop);
+      watchdog_.rest(who);
+    });
   }
 
-  template <class T>
-  static bool synced(const std::deque<Watch<T>>& watches, std::stop_token stop) {
-    return std::ranges::all_of(
-        watches, [&](const Watch<T>& watch) { return watch.informer->wait_synced(stop); });
+  // Waits until every namespace is listed, or refused as one that is missing or that we may not
+  // watch, and one is listed at least. False: stopped before.
+  static bool listed(const std::deque<Watch<Job>>& jobs,
+                     const std::deque<Watch<cluster::SeenPod>>& pods, std::stop_token stop) {
+    for (const Watch<Job>& watch : jobs)
+      if (!watch.informer->wait_tried(stop)) return false;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      if (jobs[i].informer->synced() && !pods[i].informer->wait_tried(stop)) return false;
+    const auto is_listed = [](const Watch<cluster::SeenPod>& watch) {
+      return watch.informer->synced();
+    };
+    while (std::ranges::none_of(pods, is_listed) && !stop.stop_requested())
+      controller::interruptible_sleep(kLookAgain, stop);
+    return !stop.stop_requested();
   }
 
   void forget(const std::string& uid) {
@@ -307,16 +400,19 @@ class Operator {
   std::pair<int, std::string> lease_failure_;  // code and reason of the last that was told
   std::chrono::steady_clock::time_point lease_failure_told_;
   mutable controller::Metrics metrics_;
+  controller::Watchdog watchdog_;
   std::stop_source calls_over_;
   kube::HttpTransport transport_;
   kube::HttpTransport lease_transport_;  // its own connection: renewals wait for nobody
   kube::Client client_;
+  kube::Client event_client_;
   kube::Client lease_client_;
   controller::LeaderElector elector_;
   controller::WorkQueue queue_;
   cluster::JobStore jobs_;
   cluster::PodStore pods_;
   cluster::ProgressPoller poller_;
+  cluster::EventQueue events_;
   cluster::KubeCluster cluster_;
   Reconciler reconciler_;
   controller::Controller controller_;
@@ -333,8 +429,9 @@ int run_operator(const OperatorOptions& options) {
   contract::SignalQueue signals({SIGINT, SIGTERM});  // first: later threads inherit it
   kube::limit_http_threads(kHttpThreads);
   // The HTTP library reads the system's certificates for each connection, needed or not: 6 MiB, and
-  // 0.3 s on a busy machine.
-  if (!options.config.ca_pem.empty()) setenv("SSL_CERT_FILE", "/dev/null", 1);
+  // 0.3 s on a busy machine. An exec plug-in, which inherits this, may need them.
+  if (!options.config.ca_pem.empty() && !options.config.exec)
+    setenv("SSL_CERT_FILE", "/dev/null", 1);
   const Log log(options.log_json);
   Operator running(options, log);
   std::optional<contract::HttpEndpoint> endpoint;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "operator/job/template_rules.h"
 #include "operator/operator.h"
 #include "trainer/contract/error.h"
 
@@ -81,16 +82,30 @@ void set_metrics_address(OperatorOptions& options, const std::string& text) {
                 fmt::format("--metrics-address {}: the host must be a numeric address, such as "
                             "127.0.0.1 or [::1]; none means every address",
                             text));
-  options.metrics_host = host.empty() ? "0.0.0.0" : host;
+  options.metrics_host = host.empty() ? "::" : host;
   options.metrics_port = static_cast<std::uint16_t>(port);
 }
 
-void check_namespaces(OperatorOptions& options) {
-  for (const std::string& one : options.namespaces) check_name("--namespaces", one);
+void check_names(OperatorOptions& options) {
+  std::vector<std::string> namespaces;
+  for (const std::string& list : options.namespaces) {
+    for (std::size_t start = 0; start <= list.size();) {
+      const std::size_t end = std::min(list.find(',', start), list.size());
+      namespaces.push_back(list.substr(start, end - start));
+      check_name("--namespaces", namespaces.back());
+      start = end + 1;
+    }
+  }
+  options.namespaces = std::move(namespaces);
   std::ranges::sort(options.namespaces);
   const auto repeated = std::ranges::unique(options.namespaces);
   options.namespaces.erase(repeated.begin(), repeated.end());
   check_name("--lease-namespace", options.lease_namespace);
+  const std::string& image = options.installation.trainer_image;
+  if (!job::is_image_reference(image))
+    throw Error(ExitCode::kUsage, fmt::format("--trainer-image {}: not an image "
+                                              "([registry/]name[:tag])",
+                                              image.substr(0, 64)));
 }
 
 }  // namespace coxswain

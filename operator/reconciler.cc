@@ -3,13 +3,32 @@
 #include <algorithm>
 #include <span>
 
+#include "operator/job/conditions.h"
+
 namespace coxswain {
+
+namespace {
+
+// What keeps failing is told before it is tried again: the next try may fail too, and would take
+// the pass with it.
+bool has_news_of_trouble(const job::Status& before, const job::Status& after) {
+  const job::Condition* told = job::find_condition(before, job::condition::kResourcesRejected);
+  const job::Condition* now = job::find_condition(after, job::condition::kResourcesRejected);
+  return now && now->status && (!told || *told != *now);
+}
+
+}  // namespace
 
 std::optional<job::Seconds> Reconciler::reconcile(const job::TrainingJob& job) {
   const job::Observed observed = cluster_.observe(job);
   const job::Plan plan = planner_(job, observed);
   if (plan.decides) {
     // Stored or refused: either way the next pass starts from what is stored.
+    cluster_.record(job, plan.status, plan.events);
+    forget(job.metadata.uid);
+    return job::Seconds(0);
+  }
+  if (has_news_of_trouble(job.status, plan.status)) {
     cluster_.record(job, plan.status, plan.events);
     forget(job.metadata.uid);
     return job::Seconds(0);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "operator/cluster/local_cluster.h"
 #include "operator/reconciler.h"
@@ -27,7 +28,12 @@ class RunDirectory {
  public:
   RunDirectory(const std::filesystem::path& given, const std::string& job_name) {
     if (!given.empty()) {
-      std::filesystem::create_directories(given);
+      std::error_code error;
+      std::filesystem::create_directories(given, error);
+      if (error || !std::filesystem::is_directory(given))
+        throw Error(ExitCode::kVolume,
+                    fmt::format("[run] --run-dir {}: {}", given.string(),
+                                error ? error.message() : "something else is there"));
       path_ = std::filesystem::absolute(given);
       return;
     }
@@ -127,6 +133,12 @@ class Run {
   int killed_by_ = 0;
 };
 
+// Random, as the API server's are.
+std::string new_uid() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
 int code_of(const Run& run, RunResult result, const LocalCluster& cluster) {
   const job::Status& status = cluster.job().status;
   if (run.killed_by() != 0) return 128 + run.killed_by();
@@ -140,7 +152,8 @@ int code_of(const Run& run, RunResult result, const LocalCluster& cluster) {
 int run_job(const job::TrainingJob& job, const RunOptions& options) {
   contract::SignalQueue signals({SIGINT, SIGTERM});
   const RunDirectory run_dir(options.run_dir, job.metadata.name);
-  const job::TrainingJob mapped = cluster::with_volumes(job, options.volumes);
+  job::TrainingJob mapped = cluster::with_volumes(job, options.volumes);
+  mapped.metadata.uid = new_uid();  // each run is a job of its own
   cluster::LocalOptions local;
   local.run_dir = run_dir.path();
   local.trainer = options.program.parent_path() / "coxswain-trainer";

@@ -18,8 +18,9 @@ enum class RunResult { kSucceeded, kSaved, kFailed };
 std::string render_events(const std::vector<job::Event>& events, const job::Status& status,
                           bool as_json);
 
-// The last line of a run (API.md section 6), whichever format: with all restarts of the job, and
-// the last progress that is known, which `last_end` (worker 0) has after every orderly end.
+// The last line of a run (docs/contract.md, "The last line of a run"), whichever format: with all
+// restarts of the job, and the last progress that is known, which `last_end` (worker 0) has after
+// every orderly end.
 std::string render_finished(RunResult result, const job::Status& status,
                             const std::optional<job::Worker>& last_end);
 

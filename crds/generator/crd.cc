@@ -41,21 +41,22 @@ Json subresources() {
 
 // metadata can be asked only at the root.
 Rule name_rule() {
-  return {"self.metadata.name.size() <= 51 && "
-          "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-          "must be at most 51 lower-case letters, digits and '-', begin with a letter and not end "
-          "with '-': the names of pods are made of it",
-          "", ".metadata.name"};
+  return {
+      "self.metadata.name.size() <= 51 && "
+      "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+      "must be at most 51 lower-case letters, digits and '-', begin with a letter and not end "
+      "with '-': the names of pods are made of it",
+      "", ".metadata.name"};
 }
 
 Json root_schema(const Json& kubernetes) {
-  Json schema = object(
-      "A data-parallel training run: a gang of workers that train one model together.",
-      {{"apiVersion", text("coxswain.dev/v1alpha1")},
-       {"kind", text("TrainingJob")},
-       {"metadata", {{"type", "object"}, {"properties", {{"name", {{"type", "string"}}}}}}},
-       {"spec", spec_schema(kubernetes)},
-       {"status", status_schema()}});
+  Json schema =
+      object("A data-parallel training run: a gang of workers that train one model together.",
+             {{"apiVersion", text("coxswain.dev/v1alpha1")},
+              {"kind", text("TrainingJob")},
+              {"metadata", {{"type", "object"}, {"properties", {{"name", {{"type", "string"}}}}}}},
+              {"spec", spec_schema(kubernetes)},
+              {"status", status_schema()}});
   schema = requiring(std::move(schema), {"spec"});
   return with_rules(std::move(schema), {name_rule(), change_rule(), suspend_rule()});
 }
@@ -83,6 +84,24 @@ Json training_job_crd(const Json& kubernetes) {
               {"shortNames", Json::array({"tj"})},
               {"categories", Json::array({"all"})}}},
             {"versions", Json::array({version})}}}};
+}
+
+Json training_job_schema(const Json& kubernetes) {
+  const Json word = {{"type", "string"}};
+  const Json words = {{"type", "object"}, {"additionalProperties", word}};
+  Json metadata = {{"type", "object"}, {"properties", Json::object()}};
+  for (const char* key : {"name", "generateName", "namespace", "uid", "resourceVersion", "selfLink",
+                          "creationTimestamp", "deletionTimestamp"})
+    metadata["properties"][key] = word;
+  for (const char* key : {"labels", "annotations"}) metadata["properties"][key] = words;
+  for (const char* key : {"generation", "deletionGracePeriodSeconds"})
+    metadata["properties"][key] = {{"type", "integer"}};
+  metadata["properties"]["finalizers"] = {{"type", "array"}, {"items", word}};
+  for (const char* key : {"ownerReferences", "managedFields"})
+    metadata["properties"][key] = {{"type", "array"}};
+  Json schema = root_schema(kubernetes);
+  schema["properties"]["metadata"] = std::move(metadata);
+  return schema;
 }
 
 std::string crd_text(std::string_view kubernetes) {

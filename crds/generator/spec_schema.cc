@@ -11,7 +11,6 @@ namespace {
 using namespace job;
 
 // As operator/job/spec_reader.cc takes them; a test compares.
-constexpr int kMaxWorkers = 4096;
 constexpr int kMaxServers = 1024;
 constexpr int kMaxSlots = 1024;
 constexpr int kMaxCode = 255;
@@ -32,9 +31,16 @@ Json replica_specs(const Json& pod_template) {
   Json schema = object(
       "The pods of the job, by role.",
       {{"Worker", replicas("The workers: pods that train.", kMaxWorkers, "workers", pod_template)},
-       {"Server", replicas("The parameter servers: with strategy ParameterServer, and only then.",
-                           kMaxServers, "servers", pod_template)}});
+       {"Server", replicas("The parameter servers: not in this version.", kMaxServers, "servers",
+                           pod_template)}});
   return requiring(std::move(schema), {"Worker"});
+}
+
+Json strategy() {
+  Json schema =
+      words("How the ranks exchange gradients. Not in this version: ParameterServer.", kStrategies);
+  schema["enum"] = {word(kStrategies, Strategy::kAllReduce)};
+  return with_default(std::move(schema), word(kStrategies, Strategy::kAllReduce));
 }
 
 Json slots() {
@@ -42,10 +48,10 @@ Json slots() {
       "Ranks in each worker: a number from 1 to 1024, or `auto`: the GPU limit of the container "
       "that trains, else 1.",
       {{kIntOrString, true}, {"maxLength", 8}, {"default", 1}});
-  return with_rules(std::move(schema),
-                    {{fmt::format("type(self) == int ? self >= 1 && self <= {} : self == 'auto'",
-                                  kMaxSlots),
-                      fmt::format("write a number from 1 to {}, or auto", kMaxSlots)}});
+  return with_rules(
+      std::move(schema),
+      {{fmt::format("type(self) == int ? self >= 1 && self <= {} : self == 'auto'", kMaxSlots),
+        fmt::format("write a number from 1 to {}, or auto", kMaxSlots)}});
 }
 
 Json volumes(const Json& source) {
@@ -73,9 +79,9 @@ Json checkpoint() {
                                        "anew and deletes nothing."),
                                standard.resume)},
        {"maxFailures",
-        with_default(integer("Failed saves in a row before the run ends with exit code 74.", 1,
-                             1000),
-                     standard.max_failures)}});
+        with_default(
+            integer("Failed saves in a row before the run ends with exit code 74.", 1, 1000),
+            standard.max_failures)}});
 }
 
 Json elastic_policy() {
@@ -96,17 +102,34 @@ Json elastic_policy() {
 Json scheduling_policy() {
   const SchedulingPolicy standard;
   const Json resources = {{"type", "object"}, {"additionalProperties", {{kIntOrString, true}}}};
-  return object(
+  Json schema = object(
       "Scheduling of all pods together, or none.",
-      {{"gang", with_default(words("The scheduler that gets a PodGroup for the job.",
-                                   kGangSchedulers),
-                             word(kGangSchedulers, standard.gang))},
-       {"queue", text("The scheduler's queue.")},
+      {{"gang",
+        with_default(words("The scheduler that gets a PodGroup for the job.", kGangSchedulers),
+                     word(kGangSchedulers, standard.gang))},
+       {"queue", text("The scheduler's queue; Volcano only.")},
        {"priorityClass", text("The pods' PriorityClass.")},
-       {"minAvailable", integer("Pods that must fit at once; all of them unless set.", 1, 8192)},
-       {"minResources",
-        described("Resources that must be free at once, as {cpu: 8, memory: 16Gi}.", resources)},
-       {"scheduleTimeoutSeconds", integer("How long the scheduler may try.", 1)}});
+       {"minAvailable",
+        integer("Pods of the gang that must fit at once; all unless set.", 1, 8192)},
+       {"minResources", described("Resources that must be free at once for the gang, as {cpu: 8, "
+                                  "memory: 16Gi}. Unless set, what minAvailable pods ask for with "
+                                  "Volcano, none with Coscheduling.",
+                                  resources)},
+       {"scheduleTimeoutSeconds",
+        integer("How long the scheduler may try; Coscheduling only.", 1)}});
+  const auto needs = [](const char* field, const char* gangs, const char* why) {
+    return Rule{fmt::format("!has(self.{}) || (has(self.gang) && self.gang in {})", field, gangs),
+                why, "", std::string(".") + field};
+  };
+  constexpr const char* kBoth = "['Volcano', 'Coscheduling']";
+  constexpr const char* kNoGroup =
+      "only for a gang: set gang: Volcano or Coscheduling, or remove it";
+  return with_rules(
+      std::move(schema),
+      {needs("queue", "['Volcano']", "only Volcano has queues: set gang: Volcano, or remove it"),
+       needs("scheduleTimeoutSeconds", "['Coscheduling']",
+             "only coscheduling knows it: set gang: Coscheduling, or remove it"),
+       needs("minAvailable", kBoth, kNoGroup), needs("minResources", kBoth, kNoGroup)});
 }
 
 Json run_policy() {
@@ -130,12 +153,14 @@ Json run_policy() {
         with_default(integer("Seconds from SIGTERM, on which rank 0 saves, to SIGKILL.", 0),
                      standard.termination_grace.count())},
        {"stuckTerminationSeconds",
-        with_default(integer("Seconds from a pod's deletionTimestamp until it is deleted by force.",
-                             0),
-                     standard.stuck_termination.count())},
+        with_default(
+            integer("Seconds from the end of a deleted pod's grace until it is deleted by force.",
+                    0),
+            standard.stuck_termination.count())},
        {"cleanPodPolicy",
-        with_default(words("Which pods are deleted when the job ends. Pods that only serve go "
-                           "under every policy.",
+        with_default(words("Which pods are deleted when the job ends. Running: those of which a "
+                           "container still runs, sidecars after terminationGracePeriodSeconds. "
+                           "Pods that only serve go under every policy.",
                            kCleanPodPolicies),
                      word(kCleanPodPolicies, standard.clean_pods))},
        {"ttlSecondsAfterFinished",
@@ -167,15 +192,38 @@ Json failure_policy() {
 }
 
 Rule at_most_replicas() {
-  return {"!has(self.elasticPolicy) || !has(self.elasticPolicy.minReplicas) || "
-          "self.elasticPolicy.minReplicas <= self.replicaSpecs.Worker.replicas",
-          "must be at most replicaSpecs.Worker.replicas", "", ".elasticPolicy.minReplicas"};
+  return {
+      "!has(self.elasticPolicy) || !has(self.elasticPolicy.minReplicas) || "
+      "self.elasticPolicy.minReplicas <= self.replicaSpecs.Worker.replicas",
+      "must be at most replicaSpecs.Worker.replicas", "", ".elasticPolicy.minReplicas"};
 }
 
 Rule at_least_replicas() {
-  return {"!has(self.elasticPolicy) || !has(self.elasticPolicy.maxReplicas) || "
-          "self.elasticPolicy.maxReplicas >= self.replicaSpecs.Worker.replicas",
-          "must be at least replicaSpecs.Worker.replicas", "", ".elasticPolicy.maxReplicas"};
+  return {
+      "!has(self.elasticPolicy) || !has(self.elasticPolicy.maxReplicas) || "
+      "self.elasticPolicy.maxReplicas >= self.replicaSpecs.Worker.replicas",
+      "must be at least replicaSpecs.Worker.replicas", "", ".elasticPolicy.maxReplicas"};
+}
+
+Rule at_most_the_gang() {
+  const std::string value = "self.runPolicy.schedulingPolicy.minAvailable";
+  return {
+      fmt::format("!has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy) || !has({0}) || "
+                  "{0} <= self.replicaSpecs.Worker.replicas + "
+                  "(has(self.replicaSpecs.Server) ? self.replicaSpecs.Server.replicas : 0)",
+                  value),
+      "must be at most the pods of the gang", "", ".runPolicy.schedulingPolicy.minAvailable"};
+}
+
+Rule rendezvous_of_launcher() {
+  const std::string mpi =
+      "(has(self.launcher) ? self.launcher == 'MPI' : self.strategy == 'AllReduce' && "
+      "has(self.training))";
+  return {
+      fmt::format("!has(self.rendezvous) || self.rendezvous.all(f, (f == 'Horovod') == {})", mpi),
+      "Horovod's ranks find each other by mpirun, with launcher MPI; the variables of PyTorch "
+      "and TensorFlow come with launcher Env: set the launcher, or leave the framework out",
+      "", ".rendezvous"};
 }
 
 // Parts of `spec` that a job keeps from its first gang on.
@@ -214,9 +262,7 @@ constexpr const char* kSameReplicas =
 Json spec_schema(const Json& kubernetes) {
   Json schema = object(
       "What is to be run.",
-      {{"strategy",
-        with_default(words("How the ranks exchange gradients.", kStrategies),
-                     word(kStrategies, Strategy::kAllReduce))},
+      {{"strategy", strategy()},
        {"launcher", words("MPI: worker 0 runs mpirun over the hostfile. Env: every pod starts its "
                           "own ranks. MPI for AllReduce with `training`, else Env, unless set.",
                           kLaunchers)},
@@ -234,27 +280,28 @@ Json spec_schema(const Json& kubernetes) {
        {"successPolicy", words("RankZero: the job succeeds with rank 0. AllWorkers: with the last "
                                "worker. RankZero for launcher MPI, else AllWorkers, unless set.",
                                kSuccessPolicies)},
-       {"rendezvous", list("Other frameworks whose variables the pods get too; all that fit "
-                           "unless set.",
-                           with(Json{{"type", "string"}}, "enum",
-                                words("", kFrameworks).at("enum")),
-                           3)}});
+       {"rendezvous",
+        list("Other frameworks whose variables the pods get too; all that fit "
+             "unless set: Horovod with launcher MPI, PyTorch and TensorFlow with Env.",
+             with(Json{{"type", "string"}}, "enum", words("", kFrameworks).at("enum")), 3)}});
   schema = requiring(std::move(schema), {"replicaSpecs"});
   return with_rules(
       std::move(schema),
-      {{"self.strategy != 'ParameterServer' || has(self.replicaSpecs.Server)",
-        "strategy ParameterServer needs servers: write Server: {replicas: 1}, or strategy: "
-        "AllReduce",
-        "", ".replicaSpecs"},
-       {"self.strategy == 'ParameterServer' || !has(self.replicaSpecs.Server)",
-        "only with strategy ParameterServer; remove it or set the strategy", "",
-        ".replicaSpecs.Server"},
-       {"self.strategy != 'ParameterServer' || !has(self.launcher) || self.launcher != 'MPI'",
-        "MPI is for AllReduce; use Env or leave it out", "", ".launcher"},
+      {{"!has(self.replicaSpecs.Server)", "parameter servers are not in this version; remove it",
+        "", ".replicaSpecs.Server"},
        {"has(self.training) || has(self.replicaSpecs.Worker.template)",
         "write `training`, or a replicaSpecs.Worker.template whose container trains"},
+       {"!has(self.checkpoint) || has(self.training)",
+        "only with `training`: a program of your own saves as it likes; remove it", "",
+        ".checkpoint"},
+       {"!has(self.checkpoint) || !has(self.training) || (has(self.volumes) && "
+        "has(self.volumes.checkpoints))",
+        "nothing is saved without a volume: add volumes.checkpoints, or remove it", "",
+        ".checkpoint"},
        at_most_replicas(),
        at_least_replicas(),
+       at_most_the_gang(),
+       rendezvous_of_launcher(),
        {same("self", "oldSelf", "runPolicy.managedBy"),
         "runPolicy.managedBy can't be changed; make a new job", "", ".runPolicy"}});
 }
@@ -276,9 +323,10 @@ Rule change_rule() {
   const char* advice =
       "set spec.runPolicy.suspend: true to change it; a running job takes changes of runPolicy "
       "alone (but for schedulingPolicy), and of Worker.replicas if it has an elasticPolicy";
-  return {rule, std::string("fixed once the job has started: ") + advice,
-          fmt::format("'fixed once the job has started:' + {} + ({} ? '; it has ended: {}' : '; {}')",
-                      changed, kHasEnded, kMakeAnew, advice)};
+  return {
+      rule, std::string("fixed once the job has started: ") + advice,
+      fmt::format("'fixed once the job has started:' + {} + ({} ? '; it has ended: {}' : '; {}')",
+                  changed, kHasEnded, kMakeAnew, advice)};
 }
 
 Rule suspend_rule() {

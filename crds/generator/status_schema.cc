@@ -43,11 +43,12 @@ Json replica_counts(const std::string& role) {
 
 Json progress() {
   return object("How far training is, as rank 0 said last; best effort.",
-                {{"epoch", big_integer("Epochs done.")},
+                {{"epoch", big_integer("The epoch under way, from 1; the last one at the end.")},
                  {"epochs", big_integer("Epochs to do; 0 where `steps` alone ends the run.")},
                  {"step", big_integer("Steps done.")},
                  {"steps", big_integer("Steps to do.")},
-                 {"loss", number("Loss, as mean over the samples.")},
+                 {"loss", number("Loss of the last step, as mean over its samples; at the end that "
+                                 "of the last evaluation.")},
                  {"accuracy", number("Share of right answers in the last evaluation; before it, of "
                                      "the training samples.")},
                  {"samplesPerSecond", number("Samples a second on all ranks together.")},
@@ -96,12 +97,16 @@ Json status_schema() {
        {"attempt", count("One more for every new gang: failure, preemption, node, startup, resume, "
                          "resize.")},
        {"workers", count("The size of this attempt; 0 where no gang is wanted.")},
+       {"hostPort", count("The first of this attempt's four ports of a node: SSH, rank endpoint, "
+                          "server, MASTER_PORT. Only with hostNetwork.")},
        {"image", text("The trainer image, fixed at the first start.")},
+       {"keysSecret", text("The Secret that was made for the job's keys.")},
        {"restarts", restarts()},
        {"backoffStep", count("Restarts since the last 10 minutes of Running.")},
        {"attemptStartTime", time("When this attempt was decided.")},
        {"nextRetryTime", time("When the next gang is made.")},
        {"succeededRanks", text("Workers that ended well, as 0-3,7.")},
+       {"podGroup", text("The gang scheduler whose PodGroup the job's pods have.")},
        {"lastFailure", last_failure()},
        {"replicaStatuses", object("Pods of this attempt, by role.",
                                   {{"Worker", replica_counts("Worker")},

@@ -13,7 +13,6 @@
 
 #include "operator/cluster/base64.h"
 #include "trainer/contract/error.h"
-#include "trainer/contract/worker/constants.h"
 
 namespace coxswain::cluster {
 
@@ -67,14 +66,19 @@ std::string public_line(const Key& key) {
   return "ecdsa-sha2-nistp256 " + base64(blob);
 }
 
+template <std::size_t kBytes>
 std::string random_hex() {
-  std::array<unsigned char, kServerKeyBytes> bytes{};
+  std::array<unsigned char, kBytes> bytes{};
   check(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1,
         "draw random bytes: the random device fails");
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 }  // namespace
+
+std::string draw_secret_name(const std::string& job) {
+  return fmt::format("{}-keys-{}", job, random_hex<8>());
+}
 
 JobKeys make_keys(const std::string& job, const std::string& name_space) {
   const Key client = make_key();
@@ -83,10 +87,9 @@ JobKeys make_keys(const std::string& job, const std::string& name_space) {
   keys.client_key = private_pem(client);
   keys.authorized_key = public_line(client) + "\n";
   keys.host_key = private_pem(host);
-  // One host key for the job: a pattern covers every worker's name.
-  keys.known_hosts =
-      fmt::format("[*.{}.{}.svc]:{} {}\n", job, name_space, contract::kSshPort, public_line(host));
-  keys.server_key = random_hex();
+  // One host key for the job: a pattern covers every worker's name, and every attempt's port.
+  keys.known_hosts = fmt::format("[*.{}.{}.svc]:* {}\n", job, name_space, public_line(host));
+  keys.server_key = random_hex<kServerKeyBytes>();
   return keys;
 }
 

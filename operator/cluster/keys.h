@@ -14,6 +14,10 @@ struct JobKeys {
   std::string server_key;      // 32 random bytes, hex: the parameter server's
 };
 
+// "<job>-keys-<16 random hex digits>": too many for anybody to foresee one, or to take them all.
+// Throws Error when the random device fails.
+std::string draw_secret_name(const std::string& job);
+
 // Throws Error when the random device fails.
 JobKeys make_keys(const std::string& job, const std::string& name_space);
 

@@ -8,7 +8,9 @@
 #include "operator/cluster/kube_event.h"
 #include "operator/cluster/pod.h"
 #include "operator/cluster/pod_json.h"
+#include "operator/job/gang_view.h"
 #include "operator/job/job_reader.h"
+#include "operator/kube/json_reader.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::cluster {
@@ -20,11 +22,17 @@ using kube::ObjectMeta;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kRestAfterRejection{10};
-constexpr milliseconds kLookAgain{1000};  // for what is on its way out
+constexpr milliseconds kLookAgain{1000};          // for what is on its way out
+constexpr int kTroubleTold = 2;                   // failed passes in a row; one is no news
+constexpr std::chrono::minutes kTroubleLasts{2};  // longer than a key rests after a failure
 
 const kube::Resource kVolcanoPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"};
 const kube::Resource kCoschedulingPodGroups{"scheduling.x-k8s.io", "v1alpha1", "podgroups",
                                             "PodGroup"};
+
+const kube::Resource& pod_groups_of(job::GangScheduler scheduler) {
+  return scheduler == job::GangScheduler::kVolcano ? kVolcanoPodGroups : kCoschedulingPodGroups;
+}
 
 [[noreturn]] void give_up(const job::TrainingJob& job, const std::string& what,
                           const ApiError& error) {
@@ -75,6 +83,15 @@ std::optional<job::Rejection> conflict_with(const kube::Json& present,
                                   resource.kind, meta.name)};
 }
 
+job::Predecessor predecessor(const kube::Json& present, const kube::Resource& resource) {
+  const kube::Json* spec = find(present, "spec");
+  const bool is_pod = resource.kind == kube::kPods.kind;
+  return {.kind = resource.kind,
+          .name = kube::meta_of(present).name,
+          .node = is_pod && spec ? text_at(*spec, "nodeName") : "",
+          .since = {}};
+}
+
 std::uint64_t version_of(const job::TrainingJob& job) {
   return kube::version_number(job.metadata.resource_version);
 }
@@ -117,11 +134,21 @@ std::optional<SeenPod> read_pod(const kube::Json& pod) {
   return SeenPod{std::move(*worker), job_key_of(pod), status ? text_at(*status, "podIP") : ""};
 }
 
+Job read_job(const kube::Json& object) {
+  const auto member = kube::too_deep(object);
+  if (!member) return std::make_shared<const job::TrainingJob>(job::read_job(object));
+  job::TrainingJob job = job::read_job(kube::without_mark(object));
+  const std::string message = fmt::format("nested deeper than {} levels", kube::kMaxDepth);
+  job.problems.insert(job.problems.begin(), {*member, 0, message});
+  return std::make_shared<const job::TrainingJob>(std::move(job));
+}
+
 KubeCluster::KubeCluster(kube::Client& client, JobStore& jobs, PodStore& pods, KubeOptions options)
     : client_(client),
       jobs_(jobs),
       pods_(pods),
       options_(std::move(options)),
+      levels_(client, options_.namespace_unread),
       parallel_(options_.parallel_calls) {}
 
 Job KubeCluster::read(const std::string& key) {
@@ -138,7 +165,7 @@ Job KubeCluster::read(const std::string& key) {
   const std::lock_guard lock(mutex_);
   memory_[key].stale = false;
   if (!answer) return nullptr;  // the watch will tell the store
-  const auto job = std::make_shared<const job::TrainingJob>(job::read_job(*answer));
+  const Job job = read_job(*answer);
   jobs_.put_answer(kube::meta_of(*answer), job);
   return job;
 }
@@ -165,19 +192,51 @@ job::Observed KubeCluster::observe(const job::TrainingJob& job) {
   if (job.status.attempt_start_time && version_of(job) > known) list_pods(job);
   job::Observed observed;
   observed.now = std::chrono::floor<job::Seconds>(options_.clock());
-  observed.installation = options_.installation;
+  observed.installation = installation_for(job);
   std::string address;
   for (auto& entry : pods_.owned_by(job.metadata.uid)) {
     if (tells_progress(job, entry.value.worker)) address = entry.value.address;
     observed.workers.push_back(std::move(entry.value.worker));
   }
+  date_departures(job, observed);
   observed.gone = failed_and_gone(job, observed.workers);
+  observed.keys_secret = memory.keys_secret;
   if (memory.rejection && memory.rejected_generation == job.metadata.generation)
     observed.rejection = memory.rejection;
+  if (!observed.rejection) observed.rejection = trouble_of(job, memory);
+  if (job.status.workers > 0) observed.predecessor = memory.predecessor;
   contract::ProgressDocument told = options_.ask(job, address);
   observed.progress = std::move(told.progress);
   observed.checkpoint = std::move(told.checkpoint);
   return observed;
+}
+
+// A deletionTimestamp is the API server's time: how long a pod has been leaving is counted here.
+void KubeCluster::date_departures(const job::TrainingJob& job, job::Observed& observed) {
+  change(job, [&](Memory& memory) {
+    std::map<std::string, SteadyTime> leaving;
+    for (job::Worker& worker : observed.workers) {
+      if (!worker.deletion_time) continue;
+      const auto known = memory.leaving.find(worker.uid);
+      const SteadyTime since = known != memory.leaving.end() ? known->second : options_.steady();
+      leaving.emplace(worker.uid, since);
+      const auto left = std::chrono::ceil<job::Seconds>(since + worker.grace - options_.steady());
+      worker.grace_end = observed.now + left;
+    }
+    memory.leaving = std::move(leaving);
+  });
+}
+
+// The level counts before a gang is made, and never again.
+job::Installation KubeCluster::installation_for(const job::TrainingJob& job) {
+  job::Installation found = options_.installation;
+  if (job::is_terminal(job.status) || job.status.workers > 0) return found;
+  const std::string& name_space = job.metadata.name_space;
+  const auto answer = levels_.find(name_space, options_.clock());
+  if (!answer) give_up(job, "namespace", answer.error());
+  found.pod_security = answer->level.value_or(found.pod_security);
+  found.pod_security_doubt = answer->doubt;
+  return found;
 }
 
 // Asked for after the pods that are there: a pod is remembered before it goes.
@@ -231,17 +290,12 @@ bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
     give_up(job, "status", answer.error());
   }
   const ObjectMeta meta = kube::meta_of(*answer);
-  jobs_.put_answer(meta, std::make_shared<const job::TrainingJob>(job::read_job(*answer)));
+  jobs_.put_answer(meta, read_job(*answer));
   change(job, [&](Memory& memory) { memory.written = meta.resource_version; });
   options_.recorded(job, status);
-  for (const job::Event& event : events) emit(job, event);
+  for (const job::Event& event : events)
+    options_.report(event_object(job, event, options_.reporter, options_.clock()));
   return true;
-}
-
-void KubeCluster::emit(const job::TrainingJob& job, const job::Event& event) {
-  const auto answer = client_.create(kube::kEvents, job.metadata.name_space,
-                                     event_object(job, event, options_.reporter, options_.clock()));
-  if (!answer) options_.event_dropped();
 }
 
 bool KubeCluster::creates_rest(const job::TrainingJob& job) {
@@ -287,18 +341,88 @@ void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Act
     });
     options_.wake(key, milliseconds(0));  // so that the status says so
   }
-  if (failed != outcomes.end()) give_up(job, "an action", std::get<ApiError>(*failed));
-  if (waits) options_.wake(key, kLookAgain);
+  if (failed != outcomes.end()) {
+    const auto& error = std::get<ApiError>(*failed);
+    enter_trouble(job, actions[static_cast<std::size_t>(failed - outcomes.begin())], error);
+    give_up(job, "an action", error);
+  }
+  forget_trouble(job, actions.front());
+  const bool stuck = waits_for_predecessor(job, actions.front(), outcomes);
+  const milliseconds look_again = stuck ? kRestAfterRejection : kLookAgain;
+  if (waits) options_.wake(key, look_again);
   // Workers are made when their objects are there: afterwards nobody looks for these again.
   if (waits && std::holds_alternative<job::EnsureObject>(actions.front()))
     change(job, [&](Memory& memory) {
-      memory.retry_at = std::max(memory.retry_at, options_.clock() + kLookAgain);
+      memory.retry_at = std::max(memory.retry_at, options_.clock() + look_again);
     });
   const bool accepted = makes_something(actions.front()) && refused == outcomes.end() && !waits;
   if (accepted && recall(job).rejection) {
     change(job, [](Memory& memory) { memory.rejection.reset(); });
     options_.wake(key, milliseconds(0));
   }
+}
+
+// Notes whom the job waits for by these outcomes, or that they are gone. True: for so long that it
+// counts as stuck.
+bool KubeCluster::waits_for_predecessor(const job::TrainingJob& job, const job::Action& action,
+                                        const std::vector<Outcome>& outcomes) {
+  const auto now = std::chrono::floor<job::Seconds>(options_.clock());
+  std::optional<job::Predecessor> met;
+  for (const Outcome& outcome : outcomes)
+    if (const auto* wait = std::get_if<Wait>(&outcome); wait && !met) met = wait->predecessor;
+  const bool of_pods = std::holds_alternative<job::CreateWorker>(action);
+  bool stuck = false;
+  change(job, [&](Memory& memory) {
+    auto& known = memory.predecessor;
+    const bool same = known && met && known->kind == met->kind && known->name == met->name;
+    if (met && !same) {
+      known = met;
+      known->since = now;
+    }
+    // Those of the other kinds were not looked at.
+    const bool looked_at = known && of_pods == (known->kind == kube::kPods.kind);
+    if (!met && looked_at && makes_something(action)) known.reset();
+    stuck = met && now >= stuck_time(job, *known);
+  });
+  return stuck;
+}
+
+// What has failed more than once, for the status.
+std::optional<job::Rejection> KubeCluster::trouble_of(const job::TrainingJob& job,
+                                                      const Memory& memory) {
+  if (!memory.trouble || memory.trouble->times < kTroubleTold) return std::nullopt;
+  const auto left = std::chrono::ceil<milliseconds>(memory.trouble->until - options_.steady());
+  if (left <= milliseconds(0)) return std::nullopt;
+  options_.wake(key_of(job), left);  // to take it back, if nobody tries it any more
+  return memory.trouble->words;
+}
+
+void KubeCluster::enter_trouble(const job::TrainingJob& job, const job::Action& action,
+                                const ApiError& error) {
+  if (error.reason == "NotLeader") return;
+  // The text says nothing that differs from one time to the next: each change of it is a write.
+  const std::string why = error.code == 0 ? "no answer from the API server" : to_text(error);
+  const job::Rejection words{error.reason, fmt::format("{}: {}", to_text(action), why)};
+  int times = 0;
+  change(job, [&](Memory& memory) {
+    const bool again = memory.trouble && memory.trouble->kind == action.index();
+    times = (again ? memory.trouble->times : 0) + 1;
+    memory.trouble = Trouble{action.index(), times, words, options_.steady() + kTroubleLasts};
+  });
+  // The conditions of a job that ended stay as they were.
+  if (times == kTroubleTold && job::is_terminal(job.status))
+    options_.report(event_object(job, {true, words.reason, words.message}, options_.reporter,
+                                 options_.clock()));
+}
+
+void KubeCluster::forget_trouble(const job::TrainingJob& job, const job::Action& action) {
+  bool was_told = false;
+  change(job, [&](Memory& memory) {
+    if (!memory.trouble || memory.trouble->kind != action.index()) return;
+    was_told = memory.trouble->times >= kTroubleTold;
+    memory.trouble.reset();
+  });
+  if (was_told) options_.wake(key_of(job), milliseconds(0));
 }
 
 KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job, const job::Action& action,
@@ -308,6 +432,7 @@ KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job, const j
   if (const auto* worker = std::get_if<job::CreateWorker>(&action))
     return create(job, worker->id, config_map);
   if (const auto* worker = std::get_if<job::DeleteWorker>(&action)) return remove(job, *worker);
+  if (const auto* group = std::get_if<job::DeletePodGroup>(&action)) return remove(job, *group);
   return remove(job);
 }
 
@@ -317,17 +442,29 @@ KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::Objec
       return ensure(job, kube::kServices, service(job));
     case job::ObjectKind::kConfigMap:
       return ensure(job, kube::kConfigMaps, config_map(job));
-    case job::ObjectKind::kPodGroup: {
-      const bool volcano = job.spec.run_policy.scheduling.gang == job::GangScheduler::kVolcano;
-      return ensure(job, volcano ? kVolcanoPodGroups : kCoschedulingPodGroups, pod_group(job));
-    }
+    case job::ObjectKind::kPodGroup:
+      return ensure(job, pod_groups_of(job.spec.run_policy.scheduling.gang), pod_group(job));
     case job::ObjectKind::kSecret:
       break;
   }
-  // It can't be read, and need not be: its name carries the job's uid, and it never changes.
+  return ensure_keys(job);
+}
+
+// Secrets can't be read, so that nobody can tell whose the one of a name is. But nobody foresees a
+// name that is drawn: if it exists already, it was this very request that made it, and came twice.
+// What was made and not heard of is left to the garbage collector.
+KubeCluster::Outcome KubeCluster::ensure_keys(const job::TrainingJob& given) {
+  job::TrainingJob job = given;
+  const bool is_drawn = job.status.keys_secret.empty();
+  if (is_drawn) job.status.keys_secret = draw_secret_name(job.metadata.name);
   const JobKeys keys = make_keys(job.metadata.name, job.metadata.name_space);
   const auto answer = client_.create(kube::kSecrets, job.metadata.name_space, secret(job, keys));
-  if (answer || answer.error().reason == "AlreadyExists") return Done{};
+  const bool exists = answer || answer.error().reason == "AlreadyExists";
+  if (exists && is_drawn) {
+    change(job, [&](Memory& memory) { memory.keys_secret = job.status.keys_secret; });
+    options_.wake(key_of(job), milliseconds(0));
+  }
+  if (exists) return Done{};
   if (answer.error().code == 409) return Wait{};  // a quota that is being counted: nothing was made
   if (is_refusal(answer.error()))
     return rejection_of(kube::kSecrets, secret_name(job), answer.error());
@@ -349,7 +486,7 @@ std::variant<kube::Json, KubeCluster::Outcome> KubeCluster::make_or_find(
   if (!present) return Outcome{present.error()};
   if (kube::meta_of(*present).controller_uid == job.metadata.uid) return std::move(*present);
   if (const auto conflict = conflict_with(*present, resource)) return Outcome{*conflict};
-  return Outcome{Wait{}};
+  return Outcome{Wait{predecessor(*present, resource)}};
 }
 
 KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job,
@@ -360,14 +497,16 @@ KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job,
   const ObjectMeta meta = kube::meta_of(present);
   if (meta.terminating) return Wait{};
   if (resource.kind != "PodGroup") return Done{};
-  // What others or its defaults put there stays.
+  // Fields that others or its defaults put there stay; one of ours is as wanted, to its last
+  // member.
   const kube::Json spec = present.value("spec", kube::Json::object());
-  bool as_wanted = true;
-  for (const auto& [key, value] : wanted.at("spec").items())
-    as_wanted = as_wanted && spec.contains(key) && spec.at(key) == value;
-  if (as_wanted) return Done{};
-  const auto changed =
-      client_.patch(resource, meta.name_space, meta.name, "", {{"spec", wanted.at("spec")}});
+  kube::Json change = kube::Json::object();
+  for (const auto& [key, value] : wanted.at("spec").items()) {
+    const kube::Json there = spec.value(key, kube::Json());
+    if (there != value) change[key] = merge_patch(there, value);
+  }
+  if (change.empty()) return Done{};
+  const auto changed = client_.patch(resource, meta.name_space, meta.name, "", {{"spec", change}});
   if (changed) return Done{};
   if (is_refusal(changed.error())) return rejection_of(resource, meta.name, changed.error());
   return changed.error();
@@ -379,12 +518,14 @@ KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job:
   if (const auto* outcome = std::get_if<Outcome>(&found)) return *outcome;
   const auto& present = std::get<kube::Json>(found);
   const ObjectMeta meta = kube::meta_of(present);
-  // Our watch would never tell of it, nor of its end.
-  if (job_key_of(present) != key_of(job) && !meta.terminating)
-    return job::Rejection{"NameConflict", fmt::format("Pod {} has lost its label {}={}: delete it",
-                                                      meta.name, kJobLabel, job.metadata.name)};
-  enter_pod(present);
   const auto worker = worker_of(present);
+  // Our watch would never tell of it, nor of its end.
+  if ((!worker || job_key_of(present) != key_of(job)) && !meta.terminating)
+    return job::Rejection{
+        "NameConflict",
+        fmt::format("Pod {} has lost its label {}={}, or another of ours: delete it", meta.name,
+                    kJobLabel, job.metadata.name)};
+  enter_pod(present);
   const bool is_it = worker && worker->id == id && !worker->deletion_time;
   return is_it ? Outcome{Done{}} : Outcome{Wait{}};
 }
@@ -411,6 +552,22 @@ KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
     if (entry.meta.uid == action.uid) pods_.remove_answer(entry.meta);
   options_.wake(key_of(job), milliseconds(0));
   return Done{};
+}
+
+KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
+                                         const job::DeletePodGroup& action) {
+  const kube::Resource& resource = pod_groups_of(action.scheduler);
+  const std::string& name_space = job.metadata.name_space;
+  const auto present = client_.get(resource, name_space, pod_group_name(job));
+  if (!present && present.error().code == 404) return Done{};  // or its kind is not installed
+  if (!present) return present.error();
+  const ObjectMeta meta = kube::meta_of(*present);
+  if (meta.controller_uid != job.metadata.uid || meta.terminating) return Done{};
+  const auto answer =
+      client_.remove(resource, name_space, meta.name,
+                     {.uid = meta.uid, .resource_version = "", .grace = std::nullopt});
+  const bool gone = answer || answer.error().code == 404 || answer.error().code == 409;
+  return gone ? Outcome{Done{}} : Outcome{answer.error()};
 }
 
 KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job) {

@@ -47,7 +47,7 @@ std::vector<std::string> containers_command(const job::Spec& spec) {
 
 job::Installation local_installation() {
   job::Installation installation;
-  installation.unrestricted_templates = true;
+  installation.pod_security = job::PodSecurity::kPrivileged;
   return installation;
 }
 
@@ -60,6 +60,7 @@ job::Observed LocalCluster::observe(const job::TrainingJob&) {
   job::Observed observed;
   observed.now = now();
   observed.installation = local_installation();
+  observed.keys_secret = "none";  // whoever shares a machine needs no keys
   // One that was told to leave and has left was seen so once; now it is gone.
   std::erase_if(workers_,
                 [](const LocalWorker& worker) { return worker.leaving() && worker.has_ended(); });
@@ -96,6 +97,9 @@ void LocalCluster::apply(const job::TrainingJob& job, std::span<const job::Actio
 void LocalCluster::write_files(const job::TrainingJob& job) const {
   const job::Paths files = paths(job.status.attempt);
   contract::write_whole_file(files.hostfile, local_hostfile(job));
+  std::string names;
+  for (int i = 0; i < job.status.workers; ++i) names += "localhost\n";
+  contract::write_whole_file(files.workers, names);
   if (job.spec.training) {
     contract::write_whole_file(files.config, job::training_config(job, files));
   }
@@ -141,7 +145,8 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
     process.environment["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(options_.terminal_columns);
   }
   // The workers' names resolve to nothing here.
-  if (process.environment.contains("MASTER_ADDR")) process.environment["MASTER_ADDR"] = "127.0.0.1";
+  for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR"})
+    if (process.environment.contains(name)) process.environment[name] = "127.0.0.1";
   process.environment.erase("OMPI_MCA_orte_default_hostfile");
   process.environment.erase("PRTE_MCA_prte_default_hostfile");
   return process;
@@ -185,6 +190,7 @@ job::Paths LocalCluster::paths(int attempt) const {
   const auto directory = attempt_directory(attempt);
   return {.config = directory / "training.yaml",
           .hostfile = directory / "hostfile",
+          .workers = directory / "workers",
           .data = options_.volumes.data,
           .checkpoints = options_.volumes.checkpoints,
           .bundled_mnist = options_.bundled_digits,

@@ -66,17 +66,19 @@ void relocate(job::Json& data, const char* key, const path& directory) {
 }  // namespace
 
 job::TrainingJob with_volumes(job::TrainingJob job, const VolumeDirectories& given) {
+  const std::map<std::string, std::optional<job::Json>*> all = {
+      {"data", &job.spec.data_volume}, {"checkpoints", &job.spec.checkpoints_volume}};
+  std::string known;
+  for (const auto& [name, volume] : all)
+    if (*volume) known += (known.empty() ? "" : " and ") + name;
   for (const auto& [name, directory] : given) {
-    const job::Json source = {{"hostPath", {{"path", directory.string()}}}};
-    if (name == "data") {
-      job.spec.data_volume = source;
-    } else if (name == "checkpoints") {
-      job.spec.checkpoints_volume = source;
-    } else {
+    const auto found = all.find(name);
+    if (found == all.end() || !*found->second)
       throw Error(ExitCode::kUsage,
-                  fmt::format("--volume {}={}: a job has the volumes `data` and `checkpoints`",
-                              name, directory.string()));
-    }
+                  fmt::format("--volume {}={}: the job has {}{}", name, directory.string(),
+                              known.empty() ? "no volumes" : "the volumes " + known,
+                              found == all.end() ? "" : "; add it to spec.volumes"));
+    *found->second = job::Json{{"hostPath", {{"path", directory.string()}}}};
   }
   return job;
 }

@@ -20,8 +20,8 @@ struct LocalVolumes {
   bool operator==(const LocalVolumes&) const = default;
 };
 
-// The job with the volumes given by hand in place of its own. Throws Error(2) for names that no job
-// has.
+// The job with the volumes given by hand in place of its own. Throws Error(2) for one that it
+// lacks.
 job::TrainingJob with_volumes(job::TrainingJob job, const VolumeDirectories& given);
 
 // A claim is ./coxswain-volumes/<claim name>, a hostPath itself, an emptyDir is in the run

@@ -69,8 +69,18 @@ Json pod_spec(const job::TrainingJob& job, const job::WorkerSpec& worker,
   spec["restartPolicy"] = "Never";
   spec["terminationGracePeriodSeconds"] = job.spec.run_policy.termination_grace.count();
   fill(spec, "enableServiceLinks", false);
+  // Without it, such pods ask the node's name server, which does not know their peers.
+  if (find(spec, "hostNetwork") && spec["hostNetwork"] == true)
+    fill(spec, "dnsPolicy", "ClusterFirstWithHostNet");
   add_tolerations(spec);
   return spec;
+}
+
+// SSH and our images need the user that they know. Others have their own, or the platform draws
+// one (OpenShift).
+bool runs_as_our_user(const job::WorkerSpec& worker, const job::ReplicaSpec& replicas) {
+  const Json* trainer = job::trainer_container(replicas);
+  return !worker.command.empty() || !trainer || !find(*trainer, "image");
 }
 
 }  // namespace
@@ -89,7 +99,7 @@ Json pod(const job::TrainingJob& job, const job::WorkerId& id, const std::string
               {"spec", pod_spec(job, worker, replicas.pod_template)}};
   const std::string trainer = add_trainer(job, worker, replicas, config_map, pod["spec"]);
   if (!trainer.empty()) pod["metadata"]["annotations"][kTrainerAnnotation] = trainer;
-  restrict_pod(pod["spec"]);
+  restrict_pod(pod["spec"], runs_as_our_user(worker, replicas));
   add_scheduling(job, pod);
   return pod;
 }

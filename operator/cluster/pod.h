@@ -17,9 +17,9 @@ using job::Json;
 inline constexpr const char* kJobLabel = "coxswain.dev/job";
 inline constexpr const char* kAttemptLabel = "coxswain.dev/attempt";
 
-// Names that follow from the job alone.
+// Names that follow from the job alone, its status included.
 std::string service_name(const job::TrainingJob& job);     // <job>
-std::string secret_name(const job::TrainingJob& job);      // <job>-keys-<8 hex of its uid>
+std::string secret_name(const job::TrainingJob& job);      // the one that was drawn for it
 std::string config_map_name(const job::TrainingJob& job);  // <job>-<8 hex of its content>
 std::string pod_group_name(const job::TrainingJob& job);   // <job>
 
@@ -33,7 +33,7 @@ Json pod(const job::TrainingJob& job, const job::WorkerId& id);
 // The same, for those who make many: the config map's name takes all of its content to find.
 Json pod(const job::TrainingJob& job, const job::WorkerId& id, const std::string& config_map);
 
-// What a pod tells of its worker. nullopt: its labels name none.
+// What a pod tells of its worker. nullopt: its name and labels name none.
 std::optional<job::Worker> worker_of(const Json& pod);
 
 // The job that a pod's labels name: "NS/NAME"; empty: none.

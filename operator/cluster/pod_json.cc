@@ -8,11 +8,6 @@ const Json* find(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-std::string text_at(const Json& object, const char* key) {
-  const Json* value = find(object, key);
-  return value && value->is_string() ? value->get<std::string>() : "";
-}
-
 const Json& list_at(const Json& object, const char* key) {
   static const Json kEmpty = Json::array();
   const Json* value = find(object, key);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/job/training_job.h"
+#include "operator/job/json_fields.h"
 
 // PURE: reading and completing JSON of which nothing is sure.
 namespace coxswain::cluster {
@@ -14,7 +14,7 @@ using job::Json;
 const Json* find(const Json& object, const char* key);
 
 // What is missing or of another type reads as empty.
-std::string text_at(const Json& object, const char* key);
+using job::text_at;
 const Json& list_at(const Json& object, const char* key);
 
 // The member as an object or a list, made empty where it is something else.

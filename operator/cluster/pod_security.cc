@@ -26,13 +26,13 @@ void restrict_container(Json& container) {
 
 }  // namespace
 
-void restrict_pod(Json& pod_spec) {
+void restrict_pod(Json& pod_spec, bool as_our_user) {
   fill(pod_spec, "automountServiceAccountToken", false);
   Json& context = object_in(pod_spec, "securityContext");
   fill(context, "runAsNonRoot", !asks_for_root(context));
-  fill(context, "runAsUser", contract::kUserId);
-  fill(context, "runAsGroup", contract::kUserId);
-  fill(context, "fsGroup", contract::kUserId);
+  if (as_our_user)
+    for (const char* id : {"runAsUser", "runAsGroup", "fsGroup"})
+      fill(context, id, contract::kUserId);
   // Volumes that are right already are not gone through file by file.
   fill(context, "fsGroupChangePolicy", "OnRootMismatch");
   fill(context, "seccompProfile", {{"type", "RuntimeDefault"}});

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
@@ -27,11 +30,14 @@ std::optional<int> number_in(const Json& labels, const char* key) {
   return whole && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
-std::optional<job::WorkerId> id_of(const Json& labels) {
+// Anybody who may write a pod may write its labels: those that its name contradicts name no worker.
+std::optional<job::WorkerId> id_of(const std::string& name, const Json& labels) {
   const std::string type = text_at(labels, kReplicaTypeLabel);
   const auto index = number_in(labels, kReplicaIndexLabel);
   const auto attempt = number_in(labels, kAttemptLabel);
   if ((type != "worker" && type != "server") || !index || *index > kMostIndices || !attempt)
+    return std::nullopt;
+  if (name != fmt::format("{}-{}-{}", text_at(labels, kJobLabel), type, *index))
     return std::nullopt;
   return job::WorkerId{type == "worker" ? job::Role::kWorker : job::Role::kServer, *index,
                        *attempt};
@@ -137,6 +143,7 @@ void enter_pod_phase(const Json& status, job::Worker& worker) {
   const std::string phase = text_at(status, "phase");
   const bool ended =
       worker.phase == WorkerPhase::kSucceeded || worker.phase == WorkerPhase::kFailed;
+  worker.lingers = ended && phase != "Succeeded" && phase != "Failed";
   if (!ended && phase == "Running" && !list_at(status, "containerStatuses").size())
     worker.phase = WorkerPhase::kRunning;
   if (!ended && phase == "Succeeded") {
@@ -171,13 +178,14 @@ void enter_conditions(const Json& status, job::Worker& worker) {
 
 std::optional<job::Worker> worker_of(const Json& pod) {
   const Json& metadata = member(pod, "metadata");
-  const auto id = id_of(member(metadata, "labels"));
+  const auto id = id_of(text_at(metadata, "name"), member(metadata, "labels"));
   if (!id) return std::nullopt;
   job::Worker worker;
   worker.id = *id;
   worker.uid = text_at(metadata, "uid");
   worker.node = text_at(member(pod, "spec"), "nodeName");
   worker.deletion_time = job::parse_time(text_at(metadata, "deletionTimestamp"));
+  worker.grace = job::Seconds(std::max(0, integer_at(metadata, "deletionGracePeriodSeconds")));
   enter_trainer(pod, worker);
   enter_pod_phase(member(pod, "status"), worker);
   enter_conditions(member(pod, "status"), worker);

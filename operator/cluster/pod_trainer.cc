@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "operator/cluster/pod.h"
 #include "operator/cluster/pod_json.h"
+#include "operator/job/host_ports.h"
 #include "trainer/contract/worker/constants.h"
+#include "trainer/contract/worker/worker_env.h"
 
 namespace coxswain::cluster {
 
@@ -24,7 +27,8 @@ constexpr const char* kTemporaryVolume = "coxswain-tmp";
 constexpr const char* kFilesDirectory = "/etc/coxswain";
 constexpr const char* kSharedMemoryDirectory = "/dev/shm";
 constexpr const char* kTemporaryDirectory = "/tmp";
-constexpr int kFilesMode = 0440;  // root's, and of the group fsGroup
+constexpr int kFilesMode = 0444;
+constexpr int kKeysMode = 0440;  // root's, and of the group fsGroup
 
 struct Mount {
   const char* volume;
@@ -39,18 +43,28 @@ Json memory_dir(const char* limit) {
   return {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", limit}}}};
 }
 
-// Hostfile and configuration, and the keys where our programs use them.
-Json files_source(const job::TrainingJob& job, const std::string& config_map, bool with_keys) {
+// Of the job's keys those that this worker's program uses, and no others. Only the worker that runs
+// mpirun goes to others over SSH: whoever breaks into another one finds no key to the rest.
+std::vector<std::string_view> keys_of(const job::TrainingJob& job, const job::WorkerSpec& worker) {
+  if (worker.command.empty() || !job::needs_keys(job.spec)) return {};
+  if (job::launcher(job.spec) != job::Launcher::kMpi) return {contract::kServerKeyFile};
+  std::vector<std::string_view> files = {contract::kAuthorizedKeysFile, contract::kHostKeyFile};
+  if (!worker.serves)
+    files.insert(files.end(), {contract::kClientKeyFile, contract::kKnownHostsFile});
+  return files;
+}
+
+// Hostfile and configuration, and keys.
+Json files_source(const job::TrainingJob& job, const std::string& config_map,
+                  const std::vector<std::string_view>& keys) {
   Json sources = Json::array({{{"configMap", {{"name", config_map}}}}});
-  if (with_keys) {
-    Json items = Json::array();
-    for (const std::string_view file :
-         {contract::kClientKeyFile, contract::kAuthorizedKeysFile, contract::kHostKeyFile,
-          contract::kKnownHostsFile, contract::kServerKeyFile})
-      items.push_back({{"key", file}, {"path", fmt::format("keys/{}", file)}});
+  Json items = Json::array();
+  for (const std::string_view file : keys)
+    items.push_back({{"key", file}, {"path", fmt::format("keys/{}", file)}});
+  if (!items.empty())
     sources.push_back({{"secret", {{"name", secret_name(job)}, {"items", items}}}});
-  }
-  return {{"projected", {{"defaultMode", kFilesMode}, {"sources", sources}}}};
+  const int mode = keys.empty() ? kFilesMode : kKeysMode;
+  return {{"projected", {{"defaultMode", mode}, {"sources", sources}}}};
 }
 
 bool mounts_at(const Json& container, std::string_view path) {
@@ -63,8 +77,7 @@ std::vector<Mount> mounts_of(const job::TrainingJob& job, const job::WorkerSpec&
                              const std::string& config_map, const Json& container, bool own) {
   const bool our_program = !worker.command.empty();
   std::vector<Mount> mounts = {
-      {kFilesVolume, files_source(job, config_map, our_program && job::needs_keys(job.spec)),
-       kFilesDirectory, true}};
+      {kFilesVolume, files_source(job, config_map, keys_of(job, worker)), kFilesDirectory, true}};
   if (worker.mounts_data)
     mounts.push_back({kDataVolume, *job.spec.data_volume, std::string(contract::kDataDirectory),
                       job.spec.training.has_value()});
@@ -100,13 +113,24 @@ void add_mounts(const std::vector<Mount>& mounts, Json& container, Json& pod_spe
   }
 }
 
+// What `envFrom` holds can't be seen here. The names that we set stand against it, as Kubernetes
+// has it; of the other reserved ones those are emptied that mean nothing when they are empty, to
+// our programs or the loader. Not so RANK and LOCAL_RANK, which every starter of ranks sets anew,
+// nor what an empty value would break: TF_CONFIG, MASTER_ADDR and its kind, NCCL_COMM_ID.
+void close_to_references(const Json& container, std::map<std::string, std::string>& environment) {
+  if (list_at(container, "envFrom").empty()) return;
+  for (const std::string& name : contract::worker_env_names()) environment.try_emplace(name, "");
+  environment.try_emplace("LD_PRELOAD", "");
+}
+
 // Ours come first, so that the template's may refer to them: "$(COXSWAIN_INDEX)".
 void add_environment(const job::WorkerSpec& worker, Json& container) {
+  std::map<std::string, std::string> ours = worker.environment;
+  close_to_references(container, ours);
   Json environment = Json::array();
-  for (const auto& [name, value] : worker.environment)
-    environment.push_back({{"name", name}, {"value", value}});
+  for (const auto& [name, value] : ours) environment.push_back({{"name", name}, {"value", value}});
   for (const Json& given : list_at(container, "env"))
-    if (!worker.environment.contains(text_at(given, "name"))) environment.push_back(given);
+    if (!ours.contains(text_at(given, "name"))) environment.push_back(given);
   container["env"] = std::move(environment);
 }
 
@@ -117,20 +141,34 @@ void add_readiness(const job::TrainingJob& job, const job::WorkerSpec& worker, J
   const bool mpi = job::launcher(job.spec) == job::Launcher::kMpi;
   Json probe = {{"periodSeconds", 2}, {"timeoutSeconds", 2}, {"failureThreshold", 5}};
   if (mpi && (worker.serves || !has_endpoint))
-    probe["tcpSocket"] = {{"port", contract::kSshPort}};
+    probe["tcpSocket"] = {{"port", job::ports_of(job).ssh}};
   else if (has_endpoint)
-    probe["httpGet"] = {{"path", "/healthz"}, {"port", contract::kRankPort}};
+    probe["httpGet"] = {{"path", "/healthz"}, {"port", job::ports_of(job).rank}};
   else
     return;
   fill(container, "readinessProbe", std::move(probe));
 }
 
+// Declared, they keep pods that would listen on the same ports of a node apart: other jobs' that
+// drew the same, and the other workers of this one.
+void add_host_ports(const job::TrainingJob& job, const job::WorkerSpec& worker, Json& container) {
+  const job::Ports numbers = job::ports_of(job);
+  const bool mpi = job::launcher(job.spec) == job::Launcher::kMpi;
+  const bool is_server = worker.id.role == job::Role::kServer;
+  std::vector<int> taken = {is_server ? numbers.server : mpi ? numbers.ssh : numbers.master};
+  if (is_server || job.spec.training) taken.push_back(numbers.rank);
+  for (const int port : taken)
+    list_in(container, "ports")
+        .push_back({{"containerPort", port}, {"hostPort", port}, {"protocol", "TCP"}});
+}
+
 Json own_container(const job::TrainingJob& job, const job::WorkerSpec& worker) {
-  Json ports = Json::array({{{"name", "metrics"}, {"containerPort", contract::kRankPort}}});
+  const job::Ports numbers = job::ports_of(job);
+  Json ports = Json::array({{{"name", "metrics"}, {"containerPort", numbers.rank}}});
   if (job::launcher(job.spec) == job::Launcher::kMpi)
-    ports.push_back({{"name", "ssh"}, {"containerPort", contract::kSshPort}});
+    ports.push_back({{"name", "ssh"}, {"containerPort", numbers.ssh}});
   if (worker.id.role == job::Role::kServer)
-    ports.push_back({{"name", "server"}, {"containerPort", contract::kServerPort}});
+    ports.push_back({{"name", "server"}, {"containerPort", numbers.server}});
   const int slots = worker.id.role == job::Role::kServer ? 1 : job::slots_per_worker(job.spec);
   return {{"name", contract::kTrainerContainer},
           {"image", worker.image},
@@ -188,6 +226,7 @@ std::string add_trainer(const job::TrainingJob& job, const job::WorkerSpec& work
   Json completed = std::move(container);
   add_mounts(mounts_of(job, worker, config_map, completed, own), completed, pod_spec);
   add_readiness(job, worker, completed);
+  if (job::on_host_network(replicas)) add_host_ports(job, worker, completed);
   const std::string name = text_at(completed, "name");
   pod_spec["containers"][*index] = std::move(completed);
   for (const char* list : {"containers", "initContainers"}) {

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <utility>
 
-#include "trainer/contract/worker/constants.h"
 #include "trainer/contract/worker/http_endpoint.h"
 
 namespace coxswain::cluster {
@@ -15,8 +14,8 @@ constexpr int kHelpers = 3;
 
 }  // namespace
 
-std::optional<std::string> get_progress(const std::string& address) {
-  return contract::http_get(address, contract::kRankPort, "/progress", std::chrono::seconds(1),
+std::optional<std::string> get_progress(const std::string& address, std::uint16_t port) {
+  return contract::http_get(address, port, "/progress", std::chrono::seconds(1),
                             contract::kMaxProgressBytes);
 }
 
@@ -24,13 +23,15 @@ ProgressPoller::ProgressPoller(PollerOptions options)
     : options_(std::move(options)), parallel_(kHelpers) {}
 
 contract::ProgressDocument ProgressPoller::ask(const std::string& uid, const std::string& key,
-                                               int attempt, const std::string& address) {
+                                               int attempt, const std::string& address,
+                                               std::uint16_t port) {
   const std::lock_guard lock(mutex_);
   if (address.empty() && !jobs_.contains(uid)) return {};
   Job& job = jobs_[uid];
   if (job.attempt != attempt) job = Job{};  // its last words were its end, and newer
   job.key = key;
   job.attempt = attempt;
+  job.port = port;
   if (address.empty()) {
     job.address.clear();
     return job.told;
@@ -63,23 +64,26 @@ void ProgressPoller::poll_due(Clock::time_point now) {
     Clock::time_point since;
     std::string uid;
     std::string address;
+    std::uint16_t port;
   };
   std::vector<Due> due;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [uid, job] : jobs_)
-      if (!job.address.empty() && job.due <= now) due.push_back({job.due, uid, job.address});
+      if (!job.address.empty() && job.due <= now)
+        due.push_back({job.due, uid, job.address, job.port});
   }
   std::ranges::sort(due, {}, &Due::since);
   due.resize(std::min(due.size(), options_.most_per_second));
   std::vector<std::function<void()>> calls;
-  for (const Due& one : due) calls.emplace_back([&, one] { poll(one.uid, one.address, now); });
+  for (const Due& one : due)
+    calls.emplace_back([&, one] { poll(one.uid, one.address, one.port, now); });
   parallel_.run(calls);
 }
 
-void ProgressPoller::poll(const std::string& uid, const std::string& address,
+void ProgressPoller::poll(const std::string& uid, const std::string& address, std::uint16_t port,
                           Clock::time_point now) {
-  const auto body = options_.get(address);
+  const auto body = options_.get(address, port);
   const auto document = body ? contract::parse_progress(*body) : std::nullopt;
   std::string key;
   {

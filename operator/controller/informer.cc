@@ -39,6 +39,7 @@ Informer::Informer(kube::Client& client, kube::Resource resource, InformerOption
 void Informer::run(std::stop_token stop) {
   State state = State::kListing;
   while (!stop.stop_requested()) {
+    options_.on_turn();
     switch (state) {
       case State::kListing:
         state = list();
@@ -56,10 +57,15 @@ void Informer::run(std::stop_token stop) {
 Informer::State Informer::list() {
   sink_.begin_list();
   const auto answer = client_.list(
-      resource_, options_.query, [this](const kube::Json& object) { sink_.listed(object); },
+      resource_, options_.query,
+      [this](const kube::Json& object) {
+        options_.on_turn();
+        sink_.listed(object);
+      },
       [this] { sink_.begin_list(); });
   if (!answer) {
     tell(answer.error());
+    if (is_refused(answer.error())) set_tried(false);
     return rest_before(State::kListing);
   }
   const std::uint64_t version = kube::version_number(*answer);
@@ -70,7 +76,7 @@ Informer::State Informer::list() {
   version_ = version;
   listed_ = options_.now();
   sink_.end_list(version_);
-  set_synced();
+  set_tried(true);
   return State::kWatching;
 }
 
@@ -92,6 +98,7 @@ Informer::State Informer::watch(std::stop_token stop) {
                       is_broken = is_broken || version < version_ || version == 0;
                       if (is_broken) return end_source.request_stop(), void();
                       saw_any = true;
+                      options_.on_turn();
                       take(event, version);
                     });
 
@@ -140,10 +147,12 @@ void Informer::tell(const kube::ApiError& error) {
   if (told_.emplace(error.code, error.reason).second) options_.on_error(error);
 }
 
-void Informer::set_synced() {
+void Informer::set_tried(bool synced) {
+  if (synced && !this->synced()) options_.on_synced();
   const std::lock_guard lock(mutex_);
-  synced_ = true;
-  is_synced_.notify_all();
+  synced_ = synced_ || synced;
+  tried_ = true;
+  is_tried_.notify_all();
 }
 
 bool Informer::synced() const {
@@ -153,7 +162,12 @@ bool Informer::synced() const {
 
 bool Informer::wait_synced(std::stop_token stop) const {
   std::unique_lock lock(mutex_);
-  return is_synced_.wait(lock, stop, [this] { return synced_; });
+  return is_tried_.wait(lock, stop, [this] { return synced_; });
+}
+
+bool Informer::wait_tried(std::stop_token stop) const {
+  std::unique_lock lock(mutex_);
+  return is_tried_.wait(lock, stop, [this] { return tried_; });
 }
 
 }  // namespace coxswain::controller

@@ -34,6 +34,8 @@ struct InformerOptions {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   // What to tell of an error: once for each kind of error until something succeeds.
   std::function<void(const kube::ApiError&)> on_error = [](const kube::ApiError&) {};
+  std::function<void()> on_synced = [] {};  // the first list is whole
+  std::function<void()> on_turn = [] {};    // it goes on: another state, or another object
 };
 
 // Resource. List, then watch; list again after 410, after what can't be trusted, and every ten
@@ -47,8 +49,9 @@ class Informer {
 
   void run(std::stop_token stop);  // until asked to stop; once
   bool synced() const;             // the first list is whole. Thread-safe.
-  // Blocks until synced; false: stopped before. Thread-safe.
+  // Each blocks; false: stopped before. Thread-safe.
   bool wait_synced(std::stop_token stop) const;
+  bool wait_tried(std::stop_token stop) const;  // synced, or the API server refused the first list
 
  private:
   enum class State { kListing, kWatching, kBackingOff };
@@ -61,7 +64,7 @@ class Informer {
   State rest_before(State state);
   void take(const kube::WatchEvent& event, std::uint64_t version);
   void tell(const kube::ApiError& error);
-  void set_synced();
+  void set_tried(bool synced);
 
   kube::Client& client_;
   const kube::Resource resource_;
@@ -76,8 +79,10 @@ class Informer {
   std::set<std::pair<int, std::string>> told_;  // kinds of errors: code, reason
 
   mutable std::mutex mutex_;
-  mutable std::condition_variable_any is_synced_;
-  bool synced_ = false;  // guarded by mutex_
+  mutable std::condition_variable_any is_tried_;
+  // Guarded by mutex_:
+  bool tried_ = false;
+  bool synced_ = false;
 };
 
 }  // namespace coxswain::controller

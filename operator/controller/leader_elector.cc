@@ -54,6 +54,10 @@ bool LeaderElector::keep(std::stop_token stop) {
 
 bool LeaderElector::holds() const { return options_.clock.now() < Monotonic(holds_until_.load()); }
 
+std::chrono::milliseconds LeaderElector::left_of_try() const {
+  return std::chrono::floor<std::chrono::milliseconds>(try_ends_ - options_.clock.now());
+}
+
 std::string LeaderElector::leader() const {
   const std::lock_guard lock(mutex_);
   return leader_;
@@ -62,6 +66,7 @@ std::string LeaderElector::leader() const {
 bool LeaderElector::try_once() {
   // From before the first call: whoever waits for us to expire counts from a later moment.
   const Monotonic began = options_.clock.now();
+  try_ends_ = began + options_.times.one_try;
   const auto object = look();
   if (!object) return false;
   const LeaseMove move = next_move(view_, options_.identity, options_.clock.now(), options_.times);
@@ -113,6 +118,7 @@ bool LeaderElector::write(const LeaseRecord& record, const kube::Json& seen) {
 
 void LeaderElector::release() {
   holds_until_ = 0;
+  try_ends_ = options_.clock.now() + options_.times.one_try;
   const auto object = look();
   if (!object || !view_.record || view_.record->holder != options_.identity) return;
   write(released_record(*view_.record, options_.clock.wall()), *object);

@@ -36,8 +36,9 @@ struct LeaderOptions {
 // client asks before each write, and by the preconditions of each write.
 class LeaderElector {
  public:
-  // `client` should have a connection of its own, no may_write of its own, and one try: a call that
-  // is repeated for long keeps the elector from seeing that its time is over. Must outlive this.
+  // `client` should have a connection of its own, no may_write of its own, one try, and
+  // left_of_try() as its deadline: a call that takes or is repeated for long keeps the elector from
+  // trying again in time. Must outlive this.
   LeaderElector(kube::Client& client, LeaderOptions options);
 
   // Blocks until the lease is ours; false: stopped before.
@@ -47,7 +48,8 @@ class LeaderElector {
   bool keep(std::stop_token stop);
   // True until renew_deadline after the last success began, by the monotonic clock. Thread-safe.
   bool holds() const;
-  std::string leader() const;  // as last seen; empty: nobody. Thread-safe.
+  std::string leader() const;                     // as last seen; empty: nobody. Thread-safe.
+  std::chrono::milliseconds left_of_try() const;  // for the calls of the one under way
 
  private:
   // One step of the machine: reads the record, and writes ours where next_move() says so. True if
@@ -61,7 +63,8 @@ class LeaderElector {
 
   kube::Client& client_;
   const LeaderOptions options_;
-  LeaseView view_;  // of the thread that runs acquire() and keep()
+  Monotonic try_ends_{0};  // both of the thread that runs acquire() and keep()
+  LeaseView view_;
   std::atomic<Monotonic::rep> holds_until_{0};
   mutable std::mutex mutex_;
   std::string leader_;  // guarded by mutex_

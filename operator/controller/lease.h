@@ -16,6 +16,8 @@ struct LeaseTimes {
   std::chrono::seconds duration{15};
   std::chrono::seconds renew_deadline{10};
   std::chrono::seconds retry{2};
+  // To read and to write. One that hangs leaves time for a second: 2.4 s of rest before each.
+  std::chrono::seconds one_try{4};
 };
 
 struct LeaseRecord {

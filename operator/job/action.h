@@ -9,7 +9,8 @@ namespace coxswain::job {
 
 enum class ObjectKind { kService, kSecret, kConfigMap, kPodGroup };
 
-// Make it unless it exists. Its name and content follow from the job alone.
+// Make it unless it exists. Its name and content follow from the job alone; but where the status
+// names no Secret yet, its name is drawn, and told by Observed::keys_secret once it is made.
 struct EnsureObject {
   ObjectKind kind = ObjectKind::kService;
   bool operator==(const EnsureObject&) const = default;
@@ -31,12 +32,18 @@ struct DeleteWorker {
   bool operator==(const DeleteWorker&) const = default;
 };
 
+// The group of the job's pods, which none of them needs any more.
+struct DeletePodGroup {
+  GangScheduler scheduler = GangScheduler::kNone;  // whose
+  bool operator==(const DeletePodGroup&) const = default;
+};
+
 // ttlSecondsAfterFinished is over.
 struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
 
-using Action = std::variant<EnsureObject, CreateWorker, DeleteWorker, DeleteJob>;
+using Action = std::variant<EnsureObject, CreateWorker, DeleteWorker, DeletePodGroup, DeleteJob>;
 
 std::string to_text(ObjectKind kind);
 std::string to_text(const Action& action);  // one line, without its end

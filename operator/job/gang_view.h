@@ -14,7 +14,9 @@ struct GangView {
   std::vector<WorkerId> wanted;                           // ranks in order, then servers
   std::map<std::pair<Role, int>, const Worker*> present;  // of the recorded attempt, wanted
   std::vector<const Worker*> leftover;                    // everything else
-  int newest_attempt = -1;                                // of any worker seen
+  int newest_attempt = -1;  // of any worker seen whose attempt a status can have had
+
+  const Predecessor* predecessor = nullptr;  // that keeps some of them from being made
 
   const Worker* find(const WorkerId& id) const;
 };
@@ -25,5 +27,8 @@ bool has_ended(const Worker& worker);
 
 // When a terminating worker counts as stuck; nullopt: it isn't terminating.
 std::optional<Time> stuck_time(const TrainingJob& job, const Worker& worker);
+
+// When a predecessor does.
+Time stuck_time(const TrainingJob& job, const Predecessor& predecessor);
 
 }  // namespace coxswain::job

@@ -102,18 +102,31 @@ YAML::Node job_among(const std::vector<YAML::Node>& documents, const std::string
 
 }  // namespace
 
-TrainingJob read_job(std::string_view text, const std::string& source_name) {
-  const YAML::Node node = job_among(contract::load_yaml_documents(text, source_name), source_name);
+JobDocument read_document(std::string_view text, const std::string& source_name) {
+  const std::vector<YAML::Node> documents = contract::load_yaml_documents(text, source_name);
+  const YAML::Node node = job_among(documents, source_name);
   if (source_name.ends_with(".json")) check_json(text, source_name);
   if (!node.IsDefined() || node.IsNull())
     throw Error(ExitCode::kBadInput, source_name + ": no document; write a TrainingJob");
   if (!node.IsMap())
     throw Error(ExitCode::kBadInput, source_name + ": no TrainingJob: must be an object");
-  std::map<std::string, int> lines;
-  TrainingJob job = read_job(to_json(node, "", lines));
-  job.lines = std::move(lines);
+  JobDocument document;
+  document.object = to_json(node, "", document.lines);
+  std::map<std::string, int> unused;
+  for (const YAML::Node& other : documents)
+    if (!other.is(node)) document.companions.push_back(to_json(other, "", unused));
+  return document;
+}
+
+TrainingJob read_job(const JobDocument& document) {
+  TrainingJob job = read_job(document.object);
+  job.lines = document.lines;
   for (Problem& problem : job.problems) problem.line = line_of(job, problem.path);
   return job;
+}
+
+TrainingJob read_job(std::string_view text, const std::string& source_name) {
+  return read_job(read_document(text, source_name));
 }
 
 TrainingJob read_job(const Json& object) {

@@ -1,18 +1,29 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "operator/job/training_job.h"
 
 namespace coxswain::job {
 
-// Reads a TrainingJob from YAML or JSON text (at most 1 MiB, 64 levels deep, UTF-8). Documents of
-// other kinds beside it, as the claim of its volume, are for kubectl and passed over.
-//
-// Text that is no document throws Error(kBadInput) with the place ("job.yaml:7:3: ..."). What can
-// be read but is wrong (unknown fields with the nearest known one, wrong types, unknown words) is
-// listed in `problems` with path and line; the fields concerned keep their defaults.
+// What a file holds: the object that says it is a TrainingJob, where its fields stand, and what is
+// for kubectl beside it, as the claim of its volume.
+struct JobDocument {
+  Json object;
+  std::map<std::string, int> lines;  // of each field's path
+  std::vector<Json> companions;
+};
+
+// Reads YAML or JSON text (at most 1 MiB, 64 levels deep, UTF-8). Text that is no document throws
+// Error(kBadInput) with the place ("job.yaml:7:3: ...").
+JobDocument read_document(std::string_view text, const std::string& source_name);
+
+// What can be read but is wrong (unknown fields with the nearest known one, wrong types, unknown
+// words) is listed in `problems` with path and line; the fields concerned keep their defaults.
+TrainingJob read_job(const JobDocument& document);
 TrainingJob read_job(std::string_view text, const std::string& source_name);
 
 // Reads what the API server sent. Never throws; problems carry no lines.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "trainer/contract/config/nearest_key.h"
 #include "trainer/contract/config/text.h"
 
@@ -21,6 +23,8 @@ std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_string()) return "the text " + contract::quote(value.get_ref<const std::string&>());
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return "a number that is not finite";
   return value.dump();
 }
 
@@ -150,6 +154,11 @@ void JsonFields::refuse_unknown() {
                                   : fmt::format("known: {}", fmt::join(known, ", "));
     refuse(path_of(key.substr(0, 80)), "unknown field; " + hint);
   }
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace coxswain::job

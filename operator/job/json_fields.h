@@ -83,4 +83,7 @@ class JsonFields {
 // "a string \"2\"", cut to 80 characters.
 std::string describe(const Json& value);
 
+// The member as a text; what is missing or of another type reads as empty.
+std::string text_at(const Json& object, const char* key);
+
 }  // namespace coxswain::job

@@ -11,6 +11,7 @@
 #include "operator/job/conditions.h"
 #include "operator/job/ranks.h"
 #include "operator/job/status_json.h"
+#include "operator/job/worker_spec.h"
 
 namespace coxswain::job {
 
@@ -20,6 +21,7 @@ constexpr Seconds kProgressInterval{30};
 constexpr const char* kStarting = "Starting";  // as a new attempt begins
 constexpr const char* kNotCreated = "NotCreated";
 constexpr const char* kNotReady = "NotReady";
+constexpr const char* kPredecessor = "WaitsForPredecessor";
 
 struct Waiting {
   int badness = 0;  // lower is worse
@@ -41,11 +43,32 @@ int badness(const std::string& reason) {
 // Has done its part of getting ready: Ready now, or already through.
 bool is_up(const Worker& worker) { return worker.ready || worker.phase == WorkerPhase::kSucceeded; }
 
+// "Pod mnist-worker-1 on node-3, of an earlier job of this name,"
+std::string describe(const Predecessor& predecessor) {
+  return fmt::format("{} {}{}, of an earlier job of this name,", predecessor.kind, predecessor.name,
+                     predecessor.node.empty() ? "" : " on " + predecessor.node);
+}
+
+// What somebody else has to do: what is not this job's, this job never takes away by force.
+std::string advice(const TrainingJob& job, const Predecessor& predecessor) {
+  const bool pod = predecessor.kind == "Pod";
+  return fmt::format(
+      "{} does not go. {}: kubectl delete {} -n {} {}{}; or give this job another "
+      "name",
+      describe(predecessor),
+      pod ? "If its node is gone for good, and only then" : "If nothing needs it",
+      pod ? "pod" : predecessor.kind, job.metadata.name_space, predecessor.name,
+      pod ? " --grace-period=0 --force" : "");
+}
+
 std::vector<Waiting> waiting_workers(const GangView& view) {
   std::vector<Waiting> waiting;
   for (const WorkerId& id : view.wanted) {
     const Worker* worker = view.find(id);
-    if (!worker) waiting.push_back({99, id, kNotCreated, ""});
+    if (!worker && view.predecessor)
+      waiting.push_back({98, id, kPredecessor, describe(*view.predecessor) + " is on its way out"});
+    else if (!worker)
+      waiting.push_back({99, id, kNotCreated, ""});
     if (worker && !is_up(*worker)) {
       const std::string reason = worker->reason.empty() ? kNotReady : worker->reason;
       waiting.push_back({badness(worker->reason), id, reason, worker->message});
@@ -116,18 +139,28 @@ void enter_conditions(const GangView& view, const Stamp& stamp, Status& status) 
   if (!status.start_time) status.start_time = stamp.time;
 }
 
-void enter_rejection(const Observed& observed, const Stamp& stamp, Status& status) {
+void enter_rejection(const TrainingJob& job, const Observed& observed, const GangView& view,
+                     Status& status) {
+  const Stamp stamp{observed.now, job.metadata.generation};
+  const Predecessor* predecessor = view.predecessor;
   if (observed.rejection) {
     const Finding finding{true, observed.rejection->reason, observed.rejection->message};
     set_condition(status, condition::kResourcesRejected, finding, stamp);
+  } else if (predecessor && observed.now >= stuck_time(job, *predecessor)) {
+    set_condition(status, condition::kResourcesRejected,
+                  {true, "PredecessorStuck", advice(job, *predecessor)}, stamp);
   } else {
     clear_condition(status, condition::kResourcesRejected, "Accepted", stamp);
   }
 }
 
-bool is_due(const std::string& stored_time, Time now) {
+// Whether what was said at `stored_time` may be followed by what was said at `told_time`. Both are
+// rank 0's own times, as no other clock can be trusted to agree with its node's. One that went back
+// is of another node.
+bool is_due(const std::string& stored_time, const std::string& told_time) {
   const auto stored = parse_time(stored_time);
-  return !stored || now >= *stored + kProgressInterval;
+  const auto told = parse_time(told_time);
+  return !stored || !told || *told < *stored || *told >= *stored + kProgressInterval;
 }
 
 // What rank 0 said with its end: of the present gang, or of one that is leaving and has saved.
@@ -173,6 +206,7 @@ Seconds patience(const Status& before, const Status& after) {
     return !slow && now.status != is_true(before, now.type);
   };
   if (std::any_of(after.conditions.begin(), after.conditions.end(), turned)) return Seconds(0);
+  if (after.pod_group != before.pod_group) return Seconds(0);  // else it is taken away again
   // Whoever told of it may be gone at the next look.
   if (after.checkpoint != before.checkpoint) return Seconds(0);
   Status read = after;  // as far as it differs in what is worth reading
@@ -201,19 +235,21 @@ Status with_observations(const TrainingJob& job, const Observed& observed, const
   Status status = job.status;
   const Stamp stamp{observed.now, job.metadata.generation};
   status.observed_generation = job.metadata.generation;
+  if (needs_keys(job.spec) && status.keys_secret.empty()) status.keys_secret = observed.keys_secret;
   count(observed, status);
-  enter_rejection(observed, stamp, status);
+  enter_rejection(job, observed, view, status);
   if (status.workers > 0) {
     enter_succeeded_ranks(job, view, status);
     enter_conditions(view, stamp, status);
   }
   Status fresh = status;
   enter_progress(fresh, observed, view);
+  const std::string told_time = fresh.progress ? fresh.progress->time : "";
   const bool due = !status.progress || last_message(view) ||
                    status.progress->epoch != fresh.progress->epoch ||
-                   is_due(status.progress->time, observed.now);
+                   is_due(status.progress->time, told_time);
   if (due) status.progress = fresh.progress;
-  if (!status.checkpoint || last_message(view) || is_due(status.checkpoint->time, observed.now))
+  if (!status.checkpoint || last_message(view) || is_due(status.checkpoint->time, told_time))
     status.checkpoint = fresh.checkpoint;
   status.phase = phase_of(status);
   return status;

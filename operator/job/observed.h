@@ -18,6 +18,7 @@ struct Worker {
   WorkerPhase phase = WorkerPhase::kPending;
   bool scheduled = false;
   bool ready = false;
+  bool lingers = false;          // the trainer container ended, its pod did not: sidecars run on
   std::optional<int> exit_code;  // once it ended; none for a Failed pod without container statuses
   std::string reason;            // of its end (OOMKilled, Error, Evicted) or of its waiting
                                  // (ImagePullBackOff, Unschedulable)
@@ -26,6 +27,10 @@ struct Worker {
   std::string node;
   std::optional<contract::TerminationMessage> termination_message;  // ours, if it is one
   std::optional<Time> deletion_time;  // deletionTimestamp, which already holds the grace period
+  Seconds grace{0};                   // of its deletion
+  // By the clock of Observed::now, where deletion_time is another clock's: its grace after it was
+  // first seen to leave.
+  std::optional<Time> grace_end;
   std::optional<Time> finished_time;  // of the trainer container
   bool operator==(const Worker&) const = default;
 };
@@ -37,10 +42,24 @@ struct Rejection {
   bool operator==(const Rejection&) const = default;
 };
 
-// What the operator was installed with.
+// An object of an earlier job of this name, on its way out, in the place of one that is to be made.
+// It is not this job's, so nothing is done about it but to wait.
+struct Predecessor {
+  std::string kind;  // Pod
+  std::string name;
+  std::string node;  // of a pod
+  Time since;        // first met, by the clock of Observed::now
+  bool operator==(const Predecessor&) const = default;
+};
+
+// The levels of the Pod Security standards, from the widest on.
+enum class PodSecurity { kPrivileged, kBaseline, kRestricted };
+
+// What the operator was installed with, and what it found in the job's namespace.
 struct Installation {
   std::string trainer_image = "coxswain/trainer-cpu";
-  bool unrestricted_templates = false;  // accept templates outside Pod Security `restricted`
+  PodSecurity pod_security = PodSecurity::kRestricted;  // of the namespace; templates stay inside
+  std::string pod_security_doubt{};  // why its own label is not known; empty: it is
   bool parameter_server = false;
   bool operator==(const Installation&) const = default;
 };
@@ -53,7 +72,9 @@ struct Observed {
                                 // the one before, as far as somebody remembers
   std::optional<Progress> progress;
   std::optional<CheckpointStatus> checkpoint;
-  std::optional<Rejection> rejection;  // until a create succeeds
+  std::string keys_secret;  // a Secret that was made for this job, while its status names none
+  std::optional<Rejection> rejection;      // until a create succeeds
+  std::optional<Predecessor> predecessor;  // until it is gone
   Installation installation;
   bool operator==(const Observed&) const = default;
 };

@@ -18,6 +18,7 @@ namespace coxswain::job {
 
 namespace {
 
+constexpr Seconds kLookAtNamespace{60};
 constexpr Seconds kRetryRejected{10};  // quota may be freed without our hearing of it
 
 // Everything one pass knows; `status` is the stored one with the observations entered.
@@ -133,7 +134,8 @@ std::optional<int> new_size(const Pass& pass) {
   const auto known = pass.status.replicas.find(Role::kWorker);
   if (!elastic || known == pass.status.replicas.end() || known->second.desired == asked)
     return std::nullopt;
-  if (asked < elastic->min_replicas.value_or(1) || asked > elastic->max_replicas.value_or(4096))
+  if (asked < elastic->min_replicas.value_or(1) ||
+      asked > elastic->max_replicas.value_or(kMaxWorkers))
     return std::nullopt;
   return asked;
 }
@@ -167,6 +169,13 @@ std::string describe_end(const Status& status) {
                      fmt::join(parts, ", "));
 }
 
+// The status forgets it in the same pass: that is stored only once it is gone.
+void drop_pod_group(Plan& plan) {
+  if (plan.status.pod_group == GangScheduler::kNone) return;
+  plan.actions.push_back(DeletePodGroup{plan.status.pod_group});
+  plan.status.pod_group = GangScheduler::kNone;
+}
+
 Plan finish(Pass pass) {
   enter_progress(pass.status, pass.observed, pass.view);
   const std::string message = describe_end(pass.status);
@@ -179,12 +188,18 @@ Plan fail(Pass pass, const Overdue& why) {
   return decide(std::move(pass), {true, why.reason, why.message});
 }
 
+// Of a job that wants no pods: those that there are leave, then their PodGroup, which would hold a
+// place in the queue.
+Plan let_go(Pass pass) {
+  Plan plan = tear_down(pass.job, pass.observed, pass.view.leftover);
+  plan.status = std::move(pass.status);
+  if (pass.view.leftover.empty()) drop_pod_group(plan);
+  return plan;
+}
+
 Plan suspend(Pass pass) {
-  if (pass.status.workers == 0 && is_true(pass.status, condition::kSuspended)) {
-    Plan plan = tear_down(pass.job, pass.observed, pass.view.leftover);
-    plan.status = std::move(pass.status);
-    return plan;
-  }
+  if (pass.status.workers == 0 && is_true(pass.status, condition::kSuspended))
+    return let_go(std::move(pass));
   release_gang(pass.status, "Suspended", pass.stamp());
   set_condition(pass.status, condition::kSuspended,
                 {true, "Suspended", "spec.runPolicy.suspend is true"}, pass.stamp());
@@ -232,6 +247,20 @@ Plan take_over(Pass pass) {
   return decide(std::move(pass), {true, "StatusLost", message});
 }
 
+void come_back_at(Plan& plan, std::optional<Time> when, Time now) {
+  if (!when) return;
+  const Seconds wait = std::max(Seconds(0), *when - now);
+  plan.requeue_after = std::min(plan.requeue_after.value_or(wait), wait);
+}
+
+// Whether nothing but the Pod Security level of its namespace, whose label may change, keeps the
+// job from starting.
+bool waits_for_another_level(const Pass& pass) {
+  Installation open = pass.observed.installation;
+  open.pod_security = PodSecurity::kPrivileged;
+  return validate(pass.job, open).empty();
+}
+
 Plan reject(Pass pass, const Problem& problem) {
   const std::string message = to_text(problem);
   const Condition* invalid = find_condition(pass.status, condition::kInvalid);
@@ -240,7 +269,33 @@ Plan reject(Pass pass, const Problem& problem) {
   clear_condition(pass.status, condition::kSuspended, "Resumed", pass.stamp());
   pass.status.phase = phase_of(pass.status);
   if (!known) return decide(std::move(pass), {true, "Invalid", message});
-  Plan plan = tear_down(pass.job, pass.observed, pass.view.leftover);
+  const bool waits = waits_for_another_level(pass);
+  const Time now = pass.observed.now;
+  Plan plan = let_go(std::move(pass));
+  if (waits) come_back_at(plan, now + kLookAtNamespace, now);
+  return plan;
+}
+
+bool lacks_keys(const Spec& spec, const Status& status) {
+  return needs_keys(spec) && status.keys_secret.empty();
+}
+
+void tell_of_rejection(const Pass& pass, Plan& plan) {
+  const Condition* refused = find_condition(pass.status, condition::kResourcesRejected);
+  if (refused && refused->status && !is_true(pass.job.status, condition::kResourcesRejected))
+    plan.events.push_back({true, refused->reason, refused->message});
+}
+
+// Pods name the Secret with the job's keys, and it can't be read: one that we did not make is never
+// taken for ours. So its name, which is drawn, is stored only once it is made.
+Plan make_keys(Pass pass) {
+  Plan plan;
+  plan.decides = !pass.status.keys_secret.empty();
+  if (!plan.decides) {
+    plan.actions.push_back(EnsureObject{ObjectKind::kSecret});
+    if (pass.observed.rejection) plan.requeue_after = kRetryRejected;
+    tell_of_rejection(pass, plan);
+  }
   plan.status = std::move(pass.status);
   return plan;
 }
@@ -250,6 +305,12 @@ Plan start(Pass pass) {
   const auto problems = validate(pass.job, pass.observed.installation);
   if (!problems.empty()) return reject(std::move(pass), problems.front());
   Status& status = pass.status;
+  const GangScheduler gang = pass.job.spec.run_policy.scheduling.gang;
+  if (status.pod_group != GangScheduler::kNone && status.pod_group != gang)
+    return let_go(std::move(pass));  // another was asked for while it was suspended
+  // Made before the gang is recorded, they save it a write. What is refused is told of a gang.
+  if (lacks_keys(pass.job.spec, status) && !pass.observed.rejection)
+    return make_keys(std::move(pass));
   const bool resumed =
       status.attempt_start_time.has_value() || is_true(status, condition::kSuspended);
   clear_condition(status, condition::kInvalid, "Valid", pass.stamp());
@@ -263,12 +324,6 @@ Plan start(Pass pass) {
   status.phase = phase_of(status);
   const std::string message = fmt::format("a gang of {} workers", status.workers);
   return decide(std::move(pass), {false, resumed ? "Resumed" : "Started", message});
-}
-
-void come_back_at(Plan& plan, std::optional<Time> when, Time now) {
-  if (!when) return;
-  const Seconds wait = std::max(Seconds(0), *when - now);
-  plan.requeue_after = std::min(plan.requeue_after.value_or(wait), wait);
 }
 
 // The objects a gang needs, then its missing workers, all of them at once.
@@ -296,7 +351,12 @@ Plan bring_up(Pass pass) {
   const bool waits = pass.status.next_retry_time && now < *pass.status.next_retry_time;
   if (pass.view.leftover.empty() && waits) come_back_at(plan, pass.status.next_retry_time, now);
   if (pass.view.leftover.empty() && !waits) plan.actions = create_missing(pass);
+  if (!plan.actions.empty() && pass.view.leftover.empty() &&
+      lacks_keys(pass.job.spec, pass.job.status))
+    return make_keys(std::move(pass));  // the status was lost, or is older than the drawn names
   if (pass.observed.rejection) come_back_at(plan, now + kRetryRejected, now);
+  if (const Predecessor* predecessor = pass.view.predecessor)
+    come_back_at(plan, std::max(stuck_time(pass.job, *predecessor), now + kRetryRejected), now);
   come_back_at(plan, active_deadline(pass), now);
   come_back_at(plan, startup_deadline(pass), now);
   const auto degraded = degraded_start(pass);
@@ -304,37 +364,53 @@ Plan bring_up(Pass pass) {
   const bool runs_now = is_true(pass.status, condition::kRunning);
   if (runs_now && !is_true(pass.job.status, condition::kRunning))
     plan.events.push_back({false, "Running", "every pod is Ready"});
-  const Condition* refused = find_condition(pass.status, condition::kResourcesRejected);
-  if (refused && refused->status && !is_true(pass.job.status, condition::kResourcesRejected))
-    plan.events.push_back({true, refused->reason, refused->message});
+  tell_of_rejection(pass, plan);
   plan.status = std::move(pass.status);
   return plan;
+}
+
+// When sidecars that outlive their trainer count as running on, and no longer as about to end: a
+// pod needs a moment for its end, native sidecars their grace.
+std::optional<Time> sidecars_overdue(const TrainingJob& job) {
+  if (!job.status.completion_time) return std::nullopt;
+  return *job.status.completion_time + job.spec.run_policy.termination_grace;
 }
 
 // After the end: what cleanPodPolicy says, then the job itself.
 Plan clean_up(const TrainingJob& job, const Observed& observed) {
   const auto& policy = job.spec.run_policy;
+  const auto overdue = sidecars_overdue(job);
   std::vector<const Worker*> unwanted;
+  bool any_runs = false;
+  bool may_end = false;
   for (const Worker& worker : observed.workers) {
     const bool old = worker.id.attempt != job.status.attempt;
     const bool serving = serves(job.spec, worker.id.role, worker.id.index);
-    const bool running = !has_ended(worker);
+    const bool lingers = worker.lingers && overdue && observed.now >= *overdue;
+    const bool running = !has_ended(worker) || lingers;
     const bool by_policy = policy.clean_pods == CleanPodPolicy::kAll ||
                            (policy.clean_pods == CleanPodPolicy::kRunning && running);
     if (by_policy || (running && (serving || old))) unwanted.push_back(&worker);
+    may_end = may_end || worker.lingers;
+    any_runs = any_runs || !has_ended(worker) || worker.lingers;
   }
   Plan plan = tear_down(job, observed, unwanted);
+  if (may_end && overdue && observed.now < *overdue) come_back_at(plan, overdue, observed.now);
   plan.status = job.status;
   for (auto& [role, counts] : plan.status.replicas) {
     counts.ready = counts.active = 0;
     for (const Worker& worker : observed.workers)
       if (worker.id.role == role && !has_ended(worker)) ++counts.active;
   }
-  if (policy.ttl_after_finished && job.status.completion_time) {
-    const Time end = *job.status.completion_time + *policy.ttl_after_finished;
-    if (observed.now >= end) plan.actions = {DeleteJob{}};
-    if (observed.now < end) come_back_at(plan, end, observed.now);
+  const bool expires = policy.ttl_after_finished && job.status.completion_time;
+  const auto end = expires ? std::optional(*job.status.completion_time + *policy.ttl_after_finished)
+                           : std::nullopt;
+  if (end && observed.now >= *end) {
+    plan.actions = {DeleteJob{}};
+    return plan;
   }
+  if (!any_runs) drop_pod_group(plan);
+  come_back_at(plan, end, observed.now);
   return plan;
 }
 

@@ -48,6 +48,7 @@ std::string to_line(const Worker& worker) {
   std::string text = fmt::format("{:<20} {:<9}", to_text(worker.id), to_text(worker.phase));
   if (worker.scheduled) text += " scheduled";
   if (worker.ready) text += " ready";
+  if (worker.lingers) text += " lingers";
   if (worker.exit_code) text += fmt::format(" exit={}", *worker.exit_code);
   if (!worker.reason.empty()) text += " reason=" + worker.reason;
   if (!worker.disruption.empty()) text += " disruption=" + worker.disruption;
@@ -84,6 +85,10 @@ std::string to_text(const Action& action) {
                                              remove.force
                                                  ? "force"
                                                  : fmt::format("grace={}s", remove.grace.count()));
+                        },
+                        [](const DeletePodGroup& remove) {
+                          return fmt::format("delete pod group of {}",
+                                             word(kGangSchedulers, remove.scheduler));
                         },
                         [](const DeleteJob&) { return std::string("delete job"); },
                     },

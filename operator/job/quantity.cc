@@ -53,4 +53,8 @@ std::optional<double> parse_quantity(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<double> quantity_of(const Json& amount) {
+  return parse_quantity(amount.is_string() ? amount.get<std::string>() : amount.dump());
+}
+
 }  // namespace coxswain::job

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "operator/job/gang_view.h"
+#include "operator/job/host_ports.h"
 
 namespace coxswain::job {
 
@@ -90,8 +91,11 @@ void back_off(const Status& before, Status& status, Time now) {
 void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& stamp) {
   ++status.attempt;
   status.workers = size;
+  status.host_port = draw_host_port(job, status.attempt);
   status.attempt_start_time = stamp.time;
   status.succeeded_ranks.clear();
+  const GangScheduler gang = job.spec.run_policy.scheduling.gang;
+  if (gang != GangScheduler::kNone) status.pod_group = gang;
   status.replicas.clear();
   status.replicas[Role::kWorker].desired = job.spec.worker.replicas;
   if (job.spec.server) status.replicas[Role::kServer].desired = job.spec.server->replicas;

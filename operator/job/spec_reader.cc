@@ -25,7 +25,7 @@ void read_replica_specs(JsonFields& parent, Spec& spec) {
   if (!value) return;
   JsonFields fields(*value, parent.path_of("replicaSpecs"), parent.problems());
   fields.require("Worker");
-  read_replicas(fields, "Worker", {1, 4096}, spec.worker);
+  read_replicas(fields, "Worker", {1, kMaxWorkers}, spec.worker);
   if (fields.find("Server")) {
     spec.server.emplace();
     read_replicas(fields, "Server", {1, 1024}, *spec.server);
@@ -73,8 +73,8 @@ void read_elastic(JsonFields& parent, Spec& spec) {
   if (!value) return;
   ElasticPolicy& target = spec.elastic.emplace();
   JsonFields fields(*value, parent.path_of("elasticPolicy"), parent.problems());
-  fields.read("minReplicas", target.min_replicas, {1, 4096});
-  fields.read("maxReplicas", target.max_replicas, {1, 4096});
+  fields.read("minReplicas", target.min_replicas, {1, kMaxWorkers});
+  fields.read("maxReplicas", target.max_replicas, {1, kMaxWorkers});
   fields.read("degradedStartAfterSeconds", target.degraded_start_after, kCount);
   fields.read("batch", target.batch, kBatchesOnResize);
   fields.refuse_unknown();

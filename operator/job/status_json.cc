@@ -12,6 +12,8 @@ namespace coxswain::job {
 
 namespace {
 
+constexpr int kLastHostPort = 65535 - 3;  // the first of four
+
 // Fields of an object that may be anything: what doesn't fit reads as absent.
 std::optional<std::int64_t> get_integer(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -40,9 +42,18 @@ const Json& get_object(const Json& object, const char* key) {
   return found != object.end() && found->is_object() ? *found : empty;
 }
 
+// Far above what the operator ever counts to, and low enough that counts can be added up.
+constexpr std::int64_t kMostCount = 500'000'000;
+
 int get_count(const Json& object, const char* key) {
   const std::int64_t value = get_integer(object, key).value_or(0);
-  return value < 0 || value > 2147483647 ? 0 : static_cast<int>(value);
+  return value < 0 || value > kMostCount ? 0 : static_cast<int>(value);
+}
+
+// A gang has no more workers than a spec can ask for.
+int get_workers(const Json& json) {
+  const int workers = get_count(json, "workers");
+  return workers <= kMaxWorkers ? workers : 0;
 }
 
 void put(Json& object, const char* key, const std::string& value) {
@@ -210,11 +221,15 @@ Json to_json(const Status& status) {
                {"restarts", to_json(status.restarts)},
                {"observedGeneration", status.observed_generation}};
   put(json, "phase", to_text(status.phase));
+  if (status.host_port > 0) json["hostPort"] = status.host_port;
   put(json, "image", status.image);
+  put(json, "keysSecret", status.keys_secret);
   if (status.backoff_step > 0) json["backoffStep"] = status.backoff_step;
   put(json, "attemptStartTime", status.attempt_start_time);
   put(json, "nextRetryTime", status.next_retry_time);
   put(json, "succeededRanks", status.succeeded_ranks);
+  if (status.pod_group != GangScheduler::kNone)
+    json["podGroup"] = word(kGangSchedulers, status.pod_group);
   if (status.last_failure) json["lastFailure"] = to_json(*status.last_failure);
   // Another column's: "1/2".
   if (const auto workers = status.replicas.find(Role::kWorker); workers != status.replicas.end())
@@ -236,13 +251,18 @@ Status read_status(const Json& json) {
   if (!json.is_object()) return status;
   status.phase = value_of(kPhases, get_text(json, "phase")).value_or(Phase::kNone);
   status.attempt = get_count(json, "attempt");
-  status.workers = get_count(json, "workers");
+  status.workers = get_workers(json);
+  const int host_port = get_count(json, "hostPort");
+  status.host_port = host_port <= kLastHostPort ? host_port : 0;
   status.image = get_text(json, "image");
+  status.keys_secret = get_text(json, "keysSecret");
   status.restarts = read_restarts(get_object(json, "restarts"));
   status.backoff_step = get_count(json, "backoffStep");
   status.attempt_start_time = get_time(json, "attemptStartTime");
   status.next_retry_time = get_time(json, "nextRetryTime");
   status.succeeded_ranks = get_text(json, "succeededRanks");
+  status.pod_group =
+      value_of(kGangSchedulers, get_text(json, "podGroup")).value_or(GangScheduler::kNone);
   status.last_failure = read_failure(get_object(json, "lastFailure"));
   const Json& replicas = get_object(json, "replicaStatuses");
   for (const auto& [role, text] : kRoles)

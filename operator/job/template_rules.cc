@@ -8,6 +8,7 @@
 #include <set>
 
 #include "operator/job/json_fields.h"
+#include "operator/job/pod_rules.h"
 #include "operator/job/quantity.h"
 #include "operator/job/security_rules.h"
 #include "trainer/contract/config/text.h"
@@ -37,12 +38,6 @@ bool is_environment_name(std::string_view name) {
   };
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
          std::all_of(name.begin(), name.end(), fits);
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || found == object.end() || !found->is_string()) return "";
-  return found->get<std::string>();
 }
 
 void check_environment(JsonFields& container) {
@@ -95,9 +90,11 @@ void check_words(JsonFields& container, const char* key) {
 }
 
 std::optional<double> quantity(JsonFields& fields, const Json& value, const std::string& path) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-  const auto amount = parse_quantity(text);
-  if (!amount) fields.refuse(path, "not a quantity (as 500m, 2 or 4Gi): " + contract::quote(text));
+  const auto amount = quantity_of(value);
+  if (!amount)
+    fields.refuse(path,
+                  "not a quantity (as 500m, 2 or 4Gi): " +
+                      contract::quote(value.is_string() ? value.get<std::string>() : value.dump()));
   return amount;
 }
 
@@ -116,7 +113,7 @@ void check_resources(JsonFields& container) {
     const auto amount = quantity(resources, request, path);
     if (!amount || !limits.contains(name)) continue;
     const Json& limit = limits.at(name);
-    const auto most = parse_quantity(limit.is_string() ? limit.get<std::string>() : limit.dump());
+    const auto most = quantity_of(limit);
     if (most && *amount > *most)
       resources.refuse(path, fmt::format("{} is above its limit {}", request.dump(), limit.dump()));
   }
@@ -215,6 +212,17 @@ void check_containers(const TrainingJob& job, const ReplicaSpec& replicas, JsonF
         fmt::format("name the container that trains `trainer` (found {})", fmt::join(names, ", ")));
 }
 
+// Those that the operator would overwrite.
+void check_own_fields(JsonFields& pod) {
+  constexpr std::pair<const char*, const char*> kAdvice[] = {
+      {"hostname", "is the pod's own name, by which its peers find it; remove it"},
+      {"subdomain", "is the job's Service, by which its pods find each other; remove it"},
+      {"terminationGracePeriodSeconds",
+       "stands in spec.runPolicy.terminationGracePeriodSeconds; move it there"}};
+  for (const auto& [field, advice] : kAdvice)
+    if (pod.find(field)) pod.refuse(pod.path_of(field), advice);
+}
+
 void check_placement(JsonFields& pod) {
   Json selector = Json::object();
   pod.read_object("nodeSelector", selector);
@@ -229,6 +237,7 @@ void check_placement(JsonFields& pod) {
   const Json* system = pod.find("os");
   if (system && text_at(*system, "name") == "windows")
     pod.refuse(pod.path_of("os.name"), "workers are Linux pods; remove it");
+  check_own_fields(pod);
   const Json* restart = pod.find("restartPolicy");
   if (restart && *restart != "Never")
     pod.refuse(pod.path_of("restartPolicy"),
@@ -253,17 +262,17 @@ void check_template(const TrainingJob& job, const ReplicaSpec& replicas, const s
   const Json& value = replicas.pod_template;
   if (value.is_null()) return;
   refuse_namespaces(value, path, problems);
+  check_pod(value, path, problems);
   JsonFields fields(value, path, problems);
   const Json* spec = fields.require("spec");
   if (!spec) return;
   JsonFields pod(*spec, fields.path_of("spec"), problems);
   check_containers(job, replicas, pod);
   check_placement(pod);
-  if (installation.unrestricted_templates) return;
-  check_restricted(pod);
+  check_pod_security(pod, installation);
   if (const Json* metadata = fields.find("metadata")) {
     JsonFields of_template(*metadata, fields.path_of("metadata"), problems);
-    check_restricted_annotations(of_template);
+    check_pod_security_annotations(of_template, installation);
   }
 }
 
@@ -275,9 +284,8 @@ void check_volume_source(const Json& source, const std::string& path,
     return;
   }
   const std::string kind = source.begin().key();
-  if (kind == "persistentVolumeClaim" && text_at(source.begin().value(), "claimName").empty())
-    problems.push_back({path + ".persistentVolumeClaim.claimName", 0, "required"});
-  if (!installation.unrestricted_templates) check_volume_kind(kind, path, problems);
+  check_volume(source, path, problems);
+  check_volume_kind(kind, path, installation, problems);
 }
 
 }  // namespace coxswain::job

@@ -24,8 +24,7 @@ int gpu_limit(const Json& container) {
   }
   for (const auto& [name, amount] : limits->items()) {
     if (!name.ends_with("/gpu")) continue;
-    const std::string text = amount.is_string() ? amount.get<std::string>() : amount.dump();
-    return static_cast<int>(std::min(parse_quantity(text).value_or(0), double{kMaxSlots}));
+    return static_cast<int>(std::min(quantity_of(amount).value_or(0), double{kMaxSlots}));
   }
   return 0;
 }
@@ -44,9 +43,12 @@ SuccessPolicy success_policy(const Spec& spec) {
 }
 
 int slots_per_worker(const Spec& spec) {
-  if (spec.slots_per_worker) return *spec.slots_per_worker;
+  return spec.slots_per_worker.value_or(std::max(1, gpus_per_worker(spec)));
+}
+
+int gpus_per_worker(const Spec& spec) {
   const Json* container = trainer_container(spec.worker);
-  return container ? std::clamp(gpu_limit(*container), 1, kMaxSlots) : 1;
+  return container ? gpu_limit(*container) : 0;
 }
 
 const Json* trainer_container(const ReplicaSpec& replicas) {

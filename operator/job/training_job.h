@@ -11,8 +11,7 @@
 #include "trainer/contract/worker/progress.h"
 
 // A TrainingJob is a value: what the user asked for (spec) and what was decided and seen (status).
-// Field names and meanings are those of the outward contract; defaults are filled in when it is
-// read.
+// Field names and meanings are those of docs/contract.md; defaults are filled in when it is read.
 namespace coxswain::job {
 
 using Json = nlohmann::json;
@@ -47,6 +46,8 @@ struct Metadata {
   std::optional<Time> deletion_time;
   bool operator==(const Metadata&) const = default;
 };
+
+inline constexpr int kMaxWorkers = 4096;
 
 struct ReplicaSpec {
   int replicas = 0;
@@ -87,7 +88,7 @@ struct RunPolicy {
   std::optional<Seconds> active_deadline;  // from the first Running
   Seconds startup_deadline{600};           // per attempt, from all pods scheduled to Running
   Seconds termination_grace{60};
-  Seconds stuck_termination{60};  // from deletionTimestamp to the delete by force
+  Seconds stuck_termination{60};  // from the end of the grace to the delete by force
   CleanPodPolicy clean_pods = CleanPodPolicy::kRunning;
   std::optional<Seconds> ttl_after_finished;
   std::string managed_by;  // empty or kManagedBy: ours
@@ -186,13 +187,16 @@ using CheckpointStatus = contract::CheckpointProgress;
 struct Status {
   Phase phase = Phase::kNone;
   int attempt = 0;
-  int workers = 0;  // the size of this attempt; 0: no gang is wanted
+  int workers = 0;    // the size of this attempt; 0: no gang is wanted
+  int host_port = 0;  // the first of this attempt's ports on the host's network; 0: it has none
   std::string image;
+  std::string keys_secret;  // the Secret that was made for this job; empty: none yet
   Restarts restarts;
   int backoff_step = 0;                    // restarts since the last 10 minutes of Running
   std::optional<Time> attempt_start_time;  // when the attempt was recorded; none before the first
   std::optional<Time> next_retry_time;
-  std::string succeeded_ranks;  // "0-3,7"
+  std::string succeeded_ranks;                     // "0-3,7"
+  GangScheduler pod_group = GangScheduler::kNone;  // whose PodGroup may be there for the job's pods
   std::optional<Failure> last_failure;
   std::map<Role, ReplicaStatus> replicas;
   std::optional<Progress> progress;
@@ -230,6 +234,8 @@ inline constexpr const char* kManagedBy = "coxswain.dev/operator";
 Launcher launcher(const Spec& spec);             // MPI for AllReduce with `training`, else Env
 SuccessPolicy success_policy(const Spec& spec);  // RankZero for MPI, else AllWorkers
 int slots_per_worker(const Spec& spec);          // auto: the trainer container's GPU limit, else 1
+
+int gpus_per_worker(const Spec& spec);  // the trainer container's GPU limit
 
 // The container that trains: the one named `trainer`, else the only one. Null if there is no
 // template, or none can be told.

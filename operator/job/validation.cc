@@ -7,6 +7,7 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/template_rules.h"
 #include "operator/job/training_parts.h"
+#include "operator/job/words.h"
 #include "operator/job/worker_spec.h"
 #include "trainer/contract/config/text.h"
 
@@ -40,9 +41,15 @@ void check_name(const TrainingJob& job, Problems& problems) {
 
 void check_roles(const Spec& spec, const Installation& installation, Problems& problems) {
   const bool servers = spec.strategy == Strategy::kParameterServer;
-  if (servers && !installation.parameter_server)
-    problems.push_back(
-        {"spec.strategy", 0, "ParameterServer is not in this version; use AllReduce"});
+  if (!installation.parameter_server) {
+    if (servers)
+      problems.push_back(
+          {"spec.strategy", 0, "ParameterServer is not in this version; use AllReduce"});
+    if (spec.server)
+      problems.push_back(
+          {"spec.replicaSpecs.Server", 0, "parameter servers are not in this version; remove it"});
+    return;
+  }
   if (servers && !spec.server)
     problems.push_back({"spec.replicaSpecs.Server", 0, "required with strategy ParameterServer"});
   if (!servers && spec.server)
@@ -52,20 +59,109 @@ void check_roles(const Spec& spec, const Installation& installation, Problems& p
     problems.push_back({"spec.launcher", 0, "MPI is for AllReduce; use Env or leave it out"});
 }
 
-bool has_own_command(const Spec& spec) {
-  const Json* container = trainer_container(spec.worker);
+// The most ranks that this job may ever be given.
+std::int64_t most_ranks(const Spec& spec) {
+  const int replicas =
+      spec.elastic ? spec.elastic->max_replicas.value_or(kMaxWorkers) : spec.worker.replicas;
+  return std::int64_t{std::max(replicas, spec.worker.replicas)} * slots_per_worker(spec);
+}
+
+// Ranks of our program find each other over MPI alone; under Env each would succeed by itself.
+void check_launcher(const Spec& spec, Problems& problems) {
+  const bool apart = spec.training && spec.strategy == Strategy::kAllReduce &&
+                     launcher(spec) == Launcher::kEnv && most_ranks(spec) > 1;
+  if (apart)
+    problems.push_back(
+        {"spec.launcher", 0,
+         fmt::format(
+             "Env with `training` would train a model apart on each of {} ranks: write MPI, "
+             "or leave launcher out",
+             most_ranks(spec))});
+}
+
+constexpr const char* kWorkerTemplate = "spec.replicaSpecs.Worker.template";
+constexpr const char* kServerTemplate = "spec.replicaSpecs.Server.template";
+
+bool has_own_command(const ReplicaSpec& replicas) {
+  const Json* container = trainer_container(replicas);
   return container && (container->contains("command") || container->contains("args"));
 }
 
+// Which program runs in the pods: ours, for `training`, or that of the templates.
 void check_program(const Spec& spec, Problems& problems) {
-  if (spec.training) return;
+  const auto refuse_command = [&](const ReplicaSpec& replicas, const char* path) {
+    if (has_own_command(replicas))
+      problems.push_back({path, 0,
+                          "with `training` the container runs coxswain-trainer: remove its command "
+                          "and args, or remove `training` to run them"});
+  };
+  if (spec.training) {
+    refuse_command(spec.worker, kWorkerTemplate);
+    if (spec.server) refuse_command(*spec.server, kServerTemplate);
+    return;
+  }
   if (spec.worker.pod_template.is_null())
     problems.push_back(
         {"spec.training", 0, "required, or a replicaSpecs.Worker.template whose container trains"});
-  else if (launcher(spec) == Launcher::kMpi && !has_own_command(spec))
-    problems.push_back({"spec.replicaSpecs.Worker.template", 0,
+  else if (launcher(spec) == Launcher::kMpi && !has_own_command(spec.worker))
+    problems.push_back({kWorkerTemplate, 0,
                         "launcher MPI without `training` starts the container's command on every "
                         "rank: set command, in an image built from ours"});
+  if (spec.server && spec.server->pod_template.is_null())
+    problems.push_back(
+        {kServerTemplate, 0, "required without `training`: its container is the server"});
+}
+
+// Whatever the gang's scheduler would not read.
+void check_scheduling(const Spec& spec, Problems& problems) {
+  const SchedulingPolicy& policy = spec.run_policy.scheduling;
+  const bool no_gang = policy.gang == GangScheduler::kNone;
+  const auto refuse_if = [&](bool wrong, const char* field, const std::string& why) {
+    if (wrong)
+      problems.push_back({std::string("spec.runPolicy.schedulingPolicy.") + field, 0, why});
+  };
+  refuse_if(!policy.queue.empty() && policy.gang != GangScheduler::kVolcano, "queue",
+            "only Volcano has queues: set gang: Volcano, or remove it");
+  refuse_if(policy.schedule_timeout && policy.gang != GangScheduler::kCoscheduling,
+            "scheduleTimeoutSeconds",
+            "only coscheduling knows it: set gang: Coscheduling, or remove it");
+  const char* no_group = "only for a gang: set gang: Volcano or Coscheduling, or remove it";
+  refuse_if(policy.min_available && no_gang, "minAvailable", no_group);
+  refuse_if(!policy.min_resources.is_null() && no_gang, "minResources", no_group);
+  const int pods = spec.worker.replicas + (spec.server ? spec.server->replicas : 0);
+  refuse_if(
+      policy.min_available > pods, "minAvailable",
+      fmt::format("{} is above the {} pods of the gang", policy.min_available.value_or(0), pods));
+}
+
+// mpirun tells its ranks who they are; Horovod reads that, other frameworks their own variables.
+void check_rendezvous(const Spec& spec, Problems& problems) {
+  if (!spec.rendezvous) return;
+  const bool mpi = launcher(spec) == Launcher::kMpi;
+  for (const Framework framework : *spec.rendezvous) {
+    const bool horovod = framework == Framework::kHorovod;
+    if (horovod && !mpi)
+      problems.push_back({"spec.rendezvous", 0,
+                          "Horovod's ranks find each other by mpirun: set launcher: MPI, or leave "
+                          "Horovod out"});
+    if (!horovod && mpi)
+      problems.push_back({"spec.rendezvous", 0,
+                          fmt::format("{}'s variables come with launcher Env: set it, or leave {} "
+                                      "out; ranks of mpirun read OMPI_COMM_WORLD_RANK",
+                                      word(kFrameworks, framework), word(kFrameworks, framework))});
+  }
+}
+
+void check_checkpoint(const Spec& spec, Problems& problems) {
+  if (spec.checkpoint == CheckpointPolicy{}) return;
+  if (!spec.training)
+    problems.push_back(
+        {"spec.checkpoint", 0,
+         "only with `training`: a program of your own saves as it likes; remove it"});
+  else if (!spec.checkpoints_volume)
+    problems.push_back(
+        {"spec.checkpoint", 0,
+         "nothing is saved without a volume: add volumes.checkpoints, or remove it"});
 }
 
 void check_elastic(const Spec& spec, Problems& problems) {
@@ -90,7 +186,8 @@ void check_image(const Spec& spec, Problems& problems) {
 void check_sizes(const TrainingJob& job, Problems& problems) {
   TrainingJob full = job;
   full.status.workers = job.spec.worker.replicas;
-  const std::size_t bytes = hostfile(full).size() + training_config(full).size();
+  const std::size_t bytes =
+      hostfile(full).size() + worker_names(full).size() + training_config(full).size();
   if (bytes > kMaxConfigMapBytes)
     problems.push_back({"spec.replicaSpecs.Worker.replicas", 0,
                         fmt::format("hostfile and configuration would take {} bytes, at most {}: "
@@ -110,6 +207,10 @@ void check_training(const TrainingJob& job, Problems& problems) {
   const contract::TrainerConfig config = read_training_parts(job, problems);
   if (problems.size() != before) return;
   const std::int64_t ranks = std::int64_t{job.spec.worker.replicas} * slots_per_worker(job.spec);
+  if (config.communication.backend == contract::CommunicationBackend::kMpi &&
+      launcher(job.spec) != Launcher::kMpi)
+    problems.push_back({"spec.training.communication.backend", 0,
+                        "mpi is for launcher MPI; write auto, or launcher: MPI"});
   if (config.reproducible == contract::Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,
@@ -124,16 +225,19 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   check_name(job, problems);
   check_roles(spec, installation, problems);
   check_image(spec, problems);
-  check_template(job, spec.worker, "spec.replicaSpecs.Worker.template", installation, problems);
-  if (spec.server)
-    check_template(job, *spec.server, "spec.replicaSpecs.Server.template", installation, problems);
+  check_template(job, spec.worker, kWorkerTemplate, installation, problems);
+  if (spec.server) check_template(job, *spec.server, kServerTemplate, installation, problems);
   if (job.problems.empty()) check_program(spec, problems);
+  if (job.problems.empty()) check_launcher(spec, problems);
   if (spec.data_volume)
     check_volume_source(*spec.data_volume, "spec.volumes.data", installation, problems);
   if (spec.checkpoints_volume)
     check_volume_source(*spec.checkpoints_volume, "spec.volumes.checkpoints", installation,
                         problems);
+  check_checkpoint(spec, problems);
   check_elastic(spec, problems);
+  check_scheduling(spec, problems);
+  check_rendezvous(spec, problems);
   check_sizes(job, problems);
   check_training(job, problems);
   for (Problem& problem : problems)

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "operator/job/observed.h"
 #include "operator/job/training_job.h"
 
 // The words of each enumeration, as users write them.
@@ -63,6 +64,12 @@ inline constexpr Words<Phase, 9> kPhases{{
     {Phase::kRestarting, "Restarting"},
     {Phase::kSucceeded, "Succeeded"},
     {Phase::kFailed, "Failed"},
+}};
+
+inline constexpr Words<PodSecurity, 3> kPodSecurityLevels{{
+    {PodSecurity::kPrivileged, "privileged"},
+    {PodSecurity::kBaseline, "baseline"},
+    {PodSecurity::kRestricted, "restricted"},
 }};
 
 template <class E, std::size_t N>

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "operator/job/classify.h"
+#include "operator/job/host_ports.h"
 #include "operator/job/training_parts.h"
 #include "operator/job/words.h"
 #include "trainer/contract/config/config_reader.h"
-#include "trainer/contract/worker/constants.h"
 #include "trainer/contract/worker/worker_env.h"
 
 namespace coxswain::job {
@@ -28,7 +28,8 @@ std::string host_name(const TrainingJob& job, Role role, int index) {
 int server_count(const Spec& spec) { return spec.server ? spec.server->replicas : 0; }
 
 bool wants(const Spec& spec, Framework framework) {
-  if (!spec.rendezvous) return true;
+  // Our own trainer is no Horovod; it needs to be asked for.
+  if (!spec.rendezvous) return framework != Framework::kHorovod || !spec.training;
   const auto& asked = *spec.rendezvous;
   return std::find(asked.begin(), asked.end(), framework) != asked.end();
 }
@@ -43,6 +44,7 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   const Spec& spec = job.spec;
   contract::WorkerEnv env;
   env.job = job.metadata.name;
+  env.job_uid = job.metadata.uid;
   env.role = id.role == Role::kWorker ? contract::Role::kWorker : contract::Role::kServer;
   env.index = id.index;
   env.attempt = id.attempt;
@@ -53,17 +55,23 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   env.hostfile = paths.hostfile;
   for (int i = 0; i < server_count(spec); ++i)
     env.servers.push_back(
-        fmt::format("{}:{}", host_name(job, Role::kServer, i), contract::kServerPort));
+        fmt::format("{}:{}", host_name(job, Role::kServer, i), ports_of(job).server));
+  env.batch_per_worker = spec.elastic && spec.elastic->batch == BatchOnResize::kPerWorker;
   env.startup_seconds = static_cast<int>(spec.run_policy.startup_deadline.count());
   env.run_dir = paths.run_dir;
+  env.ssh_port = ports_of(job).ssh;
+  env.rank_port = ports_of(job).rank;
   return env;
 }
 
 // torchrun and torch.distributed.
 void add_pytorch(const TrainingJob& job, const WorkerId& id, Environment& environment) {
   const int slots = slots_per_worker(job.spec);
-  environment["MASTER_ADDR"] = host_name(job, Role::kWorker, 0);
-  environment["MASTER_PORT"] = std::to_string(contract::kMasterPort);
+  // torchrun takes each of its flags from PET_ and the flag's name.
+  for (const char* prefix : {"", "PET_"}) {
+    environment[fmt::format("{}MASTER_ADDR", prefix)] = host_name(job, Role::kWorker, 0);
+    environment[fmt::format("{}MASTER_PORT", prefix)] = std::to_string(ports_of(job).master);
+  }
   environment["WORLD_SIZE"] = std::to_string(job.status.workers * slots);
   environment["PET_NODE_RANK"] = std::to_string(id.index);
   environment["PET_NPROC_PER_NODE"] = std::to_string(slots);
@@ -81,8 +89,8 @@ void add_tensorflow(const TrainingJob& job, const WorkerId& id, Environment& env
     for (int i = 0; i < count; ++i)
       cluster[kind].push_back(fmt::format("{}:{}", host_name(job, role, i), port));
   };
-  add("worker", Role::kWorker, job.status.workers, contract::kMasterPort);
-  add("ps", Role::kServer, server_count(job.spec), contract::kServerPort);
+  add("worker", Role::kWorker, job.status.workers, ports_of(job).master);
+  add("ps", Role::kServer, server_count(job.spec), ports_of(job).server);
   const char* type = id.role == Role::kWorker ? "worker" : "ps";
   environment["TF_CONFIG"] =
       Json{{"cluster", cluster}, {"task", {{"type", type}, {"index", id.index}}}}.dump();
@@ -94,6 +102,24 @@ void add_open_mpi(const Paths& paths, Environment& environment) {
   environment["OMPI_MCA_orte_keep_fqdn_hostnames"] = "true";
   environment["PRTE_MCA_prte_default_hostfile"] = paths.hostfile;
   environment["PRTE_MCA_prte_keep_fqdn_hostnames"] = "true";
+}
+
+// Without it a Horovod that was built without MPI would train alone in each rank; with it, it says
+// so. A template that knows better says it itself.
+void add_horovod(const TrainingJob& job, Environment& environment) {
+  constexpr const char* kController = "HOROVOD_CONTROLLER";
+  const Json* container = trainer_container(job.spec.worker);
+  if (container && container->contains("env") && container->at("env").is_array())
+    for (const Json& given : container->at("env"))
+      if (given.is_object() && given.value("name", Json()) == kController) return;
+  environment[kController] = "mpi";
+}
+
+// The names of deeplearning-cfn.
+void add_deep_learning(const TrainingJob& job, const Paths& paths, Environment& environment) {
+  environment["DEEPLEARNING_WORKERS_PATH"] = paths.workers;
+  environment["DEEPLEARNING_WORKERS_COUNT"] = std::to_string(job.status.workers);
+  environment["DEEPLEARNING_WORKER_GPU_COUNT"] = std::to_string(gpus_per_worker(job.spec));
 }
 
 std::vector<std::string> own_command(const Spec& spec) {
@@ -112,8 +138,8 @@ std::vector<std::string> own_command(const Spec& spec) {
 std::vector<std::string> command_of(const TrainingJob& job, const WorkerId& id,
                                     const Paths& paths) {
   const Spec& spec = job.spec;
-  if (id.role == Role::kServer) return {"coxswain-trainer", "server"};
   if (!spec.training && launcher(spec) == Launcher::kEnv) return {};
+  if (id.role == Role::kServer) return {"coxswain-trainer", "server"};
   std::vector<std::string> command = {"coxswain-trainer", "worker"};
   if (launcher(spec) == Launcher::kEnv) command.insert(command.end(), {"--launcher", "env"});
   command.push_back("--");
@@ -139,14 +165,11 @@ WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& 
     if (wants(spec, Framework::kPyTorch) && id.role == Role::kWorker)
       add_pytorch(job, id, worker.environment);
     if (wants(spec, Framework::kTensorFlow)) add_tensorflow(job, id, worker.environment);
-  } else if (!paths.hostfile.empty()) {
-    add_open_mpi(paths, worker.environment);
+  } else {
+    if (!paths.hostfile.empty()) add_open_mpi(paths, worker.environment);
+    if (wants(spec, Framework::kHorovod)) add_horovod(job, worker.environment);
   }
-  if (!paths.hostfile.empty()) {
-    worker.environment["DEEPLEARNING_WORKERS_PATH"] = paths.hostfile;
-    worker.environment["DEEPLEARNING_WORKERS_COUNT"] = std::to_string(job.status.workers);
-    worker.environment["DEEPLEARNING_WORKER_GPU_COUNT"] = std::to_string(slots_per_worker(spec));
-  }
+  if (!spec.training && !paths.hostfile.empty()) add_deep_learning(job, paths, worker.environment);
   worker.serves = serves(spec, id.role, id.index);
   worker.mounts_data = spec.data_volume.has_value();
   worker.mounts_checkpoints = mounts_checkpoints(spec, id);
@@ -158,6 +181,13 @@ std::string hostfile(const TrainingJob& job) {
   for (int i = 0; i < job.status.workers; ++i)
     text +=
         fmt::format("{} slots={}\n", host_name(job, Role::kWorker, i), slots_per_worker(job.spec));
+  return text;
+}
+
+std::string worker_names(const TrainingJob& job) {
+  std::string text;
+  const int count = job.spec.training ? 0 : job.status.workers;
+  for (int i = 0; i < count; ++i) text += host_name(job, Role::kWorker, i) + "\n";
   return text;
 }
 

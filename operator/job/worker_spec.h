@@ -12,6 +12,7 @@ namespace coxswain::job {
 struct Paths {
   std::string config = "/etc/coxswain/training.yaml";
   std::string hostfile = "/etc/coxswain/hostfile";
+  std::string workers = "/etc/coxswain/workers";  // of programs that are not ours
   std::string data = "/data";
   std::string checkpoints = "/checkpoints";
   std::string bundled_mnist = "/usr/share/coxswain/mnist";  // for jobs without a data volume
@@ -37,6 +38,9 @@ WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& 
 
 // "<job>-worker-<i>.<job>.<namespace>.svc slots=<n>", one line a worker, in rank order.
 std::string hostfile(const TrainingJob& job);
+
+// The same names alone, for programs that are not ours. Empty for a job with `training`.
+std::string worker_names(const TrainingJob& job);
 
 // The `training` part with what the job itself says (checkpoint policy, where data and checkpoints
 // lie), as the ranks read it. Empty for a job without `training` and for an invalid one.

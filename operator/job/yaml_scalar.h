@@ -6,7 +6,9 @@
 
 namespace coxswain::job {
 
-// A plain scalar by YAML's core schema; what is neither null, boolean nor number is a text.
+// A plain scalar as kubectl reads it: YAML's core schema, and the flags of YAML 1.1 (yes, off).
+// What is neither null, boolean nor number is a text; what is no number of JSON's (.inf) becomes
+// NaN.
 Json plain_scalar(std::string_view text);
 
 }  // namespace coxswain::job

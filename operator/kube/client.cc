@@ -21,10 +21,15 @@ constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kIdleWatch{60'000};
 constexpr int kWatchSeconds = 50;
 constexpr int kListBegins = 4;  // an expired page begins the list anew, so often at most
+constexpr int kShrink = 8;      // so many times fewer objects a page after one that was too long
+constexpr const char* kTooLong = "TooLong";
 
 bool changes(Method method) { return method != Method::kGet; }
 bool is_success(int status) { return status >= 200 && status < 300; }
-bool may_pass(int status) { return status == 0 || status == 429 || status >= 500; }
+bool may_pass(const Response& response) {
+  const int status = response.status;
+  return !response.is_too_long && (status == 0 || status == 429 || status >= 500);
+}
 
 // Texts from pods' files and logs need not be UTF-8; JSON must.
 std::string text_of(const Json& object) {
@@ -43,11 +48,10 @@ ApiError not_leader() {
 }
 
 ApiError unreadable(int status) {
-  return {
-      .code = 0,
-      .reason = "NoAnswer",
-      .message = fmt::format("the answer ({}) is no object of the API, or nested too deep", status),
-      .retry_after = {}};
+  return {.code = 0,
+          .reason = "NoAnswer",
+          .message = fmt::format("the answer ({}) is no object of the API", status),
+          .retry_after = {}};
 }
 
 // Between half of the usual wait and all of it, so that many clients do not come back at once; what
@@ -190,7 +194,6 @@ Result<Json> Client::call(Request request, const std::string& resource) {
 }
 
 Result<Response> Client::send(Request request, const std::string& resource) {
-  const milliseconds usual_deadline = request.deadline;
   const auto start = steady_clock::now();
   milliseconds waited{0};  // by the injected sleep, which may not take its time
   for (int next_try = 1;; ++next_try) {
@@ -198,7 +201,8 @@ Result<Response> Client::send(Request request, const std::string& resource) {
     const auto spent = [&] {
       return std::max(waited, std::chrono::ceil<milliseconds>(steady_clock::now() - start));
     };
-    request.deadline = std::clamp(kAllTries - spent(), milliseconds(1), usual_deadline);
+    const milliseconds most = std::max(options_.deadline(), milliseconds(1));
+    request.deadline = std::clamp(kAllTries - spent(), milliseconds(1), most);
     const auto began = steady_clock::now();
     Response response = transport_.send(request);
     options_.on_call(
@@ -206,7 +210,8 @@ Result<Response> Client::send(Request request, const std::string& resource) {
          std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began)});
     if (is_success(response.status)) return response;
     ApiError error = error_of(response.status, response.body, response.retry_after);
-    if (!may_pass(response.status) || next_try >= options_.tries) return error;
+    if (response.is_too_long) error.reason = kTooLong;
+    if (!may_pass(response) || next_try >= options_.tries) return error;
     response.retry_after = error.retry_after;
     const milliseconds wait = wait_before(next_try, response);
     if (spent() + wait >= kAllTries) return error;
@@ -219,13 +224,18 @@ Result<std::string> Client::list(const Resource& resource, const ListQuery& quer
                                  const std::function<void(Json item)>& on_item,
                                  const std::function<void()>& on_anew) {
   std::string continue_token;
+  int page_size = query.page_size;
   for (int begins = 1;;) {
     const std::string target = fmt::format(
-        "{}?limit={}{}{}", path_of(resource, query.name_space), query.page_size, query_of(query),
+        "{}?limit={}{}{}", path_of(resource, query.name_space), page_size, query_of(query),
         continue_token.empty() ? "" : "&continue=" + percent_encoded(continue_token));
     const Result<Response> response =
         send({.method = Method::kGet, .target = target, .content_type = {}, .body = {}},
              resource.plural);
+    if (!response && response.error().reason == kTooLong && page_size > 1) {
+      page_size = std::max(1, page_size / kShrink);
+      continue;
+    }
     if (!response) {
       const bool page_expired = response.error().code == 410 && !continue_token.empty();
       if (!page_expired || ++begins > kListBegins) return response.error();

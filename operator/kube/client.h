@@ -28,6 +28,10 @@ struct ClientOptions {
   std::function<void(const Call&)> on_call = [](const Call&) {};
   // How the client waits between two tries; tests pass their own.
   std::function<void(std::chrono::milliseconds)> sleep;
+  // How long one try may take; asked before each.
+  std::function<std::chrono::milliseconds()> deadline = [] {
+    return std::chrono::milliseconds(10'000);
+  };
   LeftOut left_out = {};  // of every object that comes in
   int tries = 4;  // 429 and 5xx, and no answer; at most 30 s in all, the server's Retry-After kept
 };
@@ -70,7 +74,8 @@ class Client {
 
   // Hands every object to `on_item`, page by page, one at a time in memory; gives the version to
   // watch from. An expired page begins the list anew, after `on_anew`: what came before may be
-  // gone. kind and apiVersion, which items lack, are filled in.
+  // gone. A page that is too long is asked for anew with fewer objects. kind and apiVersion, which
+  // items lack, are filled in.
   Result<std::string> list(
       const Resource& resource, const ListQuery& query,
       const std::function<void(Json item)>& on_item, const std::function<void()>& on_anew = [] {});

@@ -124,6 +124,8 @@ void read_certificate(const YAML::Node& user, const Place& place, Config& config
     place.fail(key.key, *problem);
   config.client_certificate_pem = certificate.text;
   config.client_key_pem = key.text;
+  config.client_certificate_file = certificate.file;
+  config.client_key_file = key.file;
 }
 
 ExecPlugin read_exec(const YAML::Node& exec, const Place& place) {
@@ -163,15 +165,20 @@ void use_exec(const YAML::Node& user, const ConfigRules& rules, Place place, Con
                "runs a program for a token, which is not allowed: give a token, tokenFile or "
                "client certificate, or pass --allow-exec");
   place.path += ".exec";
-  const ExecCredential credential = run_exec_plugin(read_exec(user["exec"], place));
+  config.exec = read_exec(user["exec"], place);
+  const auto [credential, expiry] = run_exec_plugin(*config.exec);
+  config.exec_expiry = expiry;
   config.token = credential.token;
-  if (credential.certificate_pem.empty()) return;
-  if (const auto problem = problem_of_certificates(credential.certificate_pem))
-    place.fail("", "the certificate that it gave " + *problem);
-  if (const auto problem = problem_of_key(credential.key_pem, credential.certificate_pem))
-    place.fail("", "the key that it gave " + *problem);
   config.client_certificate_pem = credential.certificate_pem;
   config.client_key_pem = credential.key_pem;
+}
+
+// What a script left empty would make us somebody else: nobody at all.
+void refuse_empty(const YAML::Node& user, const char* key, const Place& place) {
+  const YAML::Node value = user[key];
+  if (!value.IsDefined()) return;
+  if (value.IsNull() || (value.IsScalar() && trimmed(value.Scalar()).empty()))
+    place.fail(key, "is empty: fill it in, or remove it");
 }
 
 void read_user(const YAML::Node& user, const ConfigRules& rules, const Place& place,
@@ -181,6 +188,9 @@ void read_user(const YAML::Node& user, const ConfigRules& rules, const Place& pl
   refuse_key(user, "username", "is not supported: give a token or a client certificate", place);
   refuse_key(user, "password", "is not supported: give a token or a client certificate", place);
   refuse_key(user, "as", "is not supported: act as the user of the token itself", place);
+  for (const char* key : {"token", "tokenFile", "client-certificate", "client-certificate-data",
+                          "client-key", "client-key-data"})
+    refuse_empty(user, key, place);
   read_certificate(user, place, config);
   config.token = text_of(user, "token", place);
   if (!config.token.empty() && !is_token(config.token))
@@ -252,9 +262,8 @@ std::optional<Config> in_cluster_config(const std::string& host, const std::stri
   if (host.empty() || port.empty()) return std::nullopt;
   const Place place{directory, ""};
   Config config;
-  // The HTTP library knows no IPv6 literals; the certificate of every cluster has this name too.
   const bool is_ipv6 = host.find(':') != std::string::npos;
-  config.server = fmt::format("https://{}:{}", is_ipv6 ? "kubernetes.default.svc" : host, port);
+  config.server = fmt::format("https://{}:{}", is_ipv6 ? "[" + host + "]" : host, port);
   if (const auto problem = problem_of_server(config.server, false))
     throw Error(ExitCode::kBadInput,
                 fmt::format("[kube] KUBERNETES_SERVICE_HOST and _PORT: {}", *problem));

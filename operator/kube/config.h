@@ -1,11 +1,28 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace coxswain::kube {
+
+// Value. What shows the API server who we are; what is empty is not used.
+struct Credential {
+  std::string token;
+  std::string certificate_pem;
+  std::string key_pem;
+  bool operator==(const Credential&) const = default;
+};
+
+// Value. The `exec` of a kubeconfig's user.
+struct ExecPlugin {
+  std::string api_version;           // client.authentication.k8s.io/v1 or v1beta1
+  std::vector<std::string> command;  // with its arguments; no shell
+  std::map<std::string, std::string> environment;
+};
 
 // Value. Where the API server is and who we are. Secret bytes are never printed.
 struct Config {
@@ -13,10 +30,14 @@ struct Config {
   std::string ca_pem;  // empty: the system's
   std::string client_certificate_pem;
   std::string client_key_pem;
-  std::string token;                 // fixed, or:
-  std::filesystem::path token_file;  // read anew at most every 10 s (it is rotated)
-  std::filesystem::path ca_file;     // where ca_pem came from; kept if it becomes garbage
-  bool insecure = false;             // no check of the server's certificate
+  std::filesystem::path client_certificate_file;  // where these came from, read anew at most
+  std::filesystem::path client_key_file;          // every 10 s
+  std::string token;                              // fixed, or:
+  std::filesystem::path token_file;               // read anew at most every 10 s (it is rotated)
+  std::filesystem::path ca_file;   // where ca_pem came from; kept if it becomes garbage
+  std::optional<ExecPlugin> exec;  // who gave token and certificate, to be run again
+  std::optional<std::chrono::system_clock::time_point> exec_expiry;
+  bool insecure = false;  // no check of the server's certificate
   std::string name_space = "default";
 };
 

@@ -40,7 +40,7 @@ void Exchange::end(const std::string& problem) {
 }
 
 Response Exchange::broken_off(const std::string& problem) const {
-  return {.status = 0, .retry_after = {}, .body = problem};
+  return {.status = 0, .retry_after = {}, .body = problem, .is_too_long = is_too_long_};
 }
 
 Response Exchange::wait(std::chrono::milliseconds time, std::stop_token stop) {

@@ -17,7 +17,7 @@ namespace coxswain::kube {
 // for it. Shared by both, because the caller may leave first. Thread-safe.
 class Exchange {
  public:
-  static constexpr std::size_t kMaxBodyBytes = 64 << 20;
+  static constexpr std::size_t kMaxBodyBytes = 16 << 20;
   static constexpr std::size_t kMaxWaitingBytes = 1 << 20;  // of a stream, not yet taken
 
   enum class Wanted { kMore, kLater, kNothing };

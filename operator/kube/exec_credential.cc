@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "operator/kube/certificates.h"
 #include "operator/kube/json_reader.h"
+#include "operator/kube/watched_file.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/child_process.h"
 
@@ -48,6 +52,25 @@ std::string read_output(int fd, steady_clock::time_point deadline, const ExecPlu
   }
 }
 
+void check_certificate(const Credential& credential, const ExecPlugin& plugin) {
+  if (const auto problem = problem_of_certificates(credential.certificate_pem))
+    fail(plugin, "the certificate that it gave " + *problem);
+  if (const auto problem = problem_of_key(credential.key_pem, credential.certificate_pem))
+    fail(plugin, "the key that it gave " + *problem);
+}
+
+// RFC 3339, with a fraction or an offset if need be.
+std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text) {
+  std::tm parts{};
+  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  if (rest == nullptr) return std::nullopt;
+  if (*rest == '.') rest += 1 + std::strspn(rest + 1, "0123456789");
+  std::tm offset{};
+  const char* end = strptime(rest, "%z", &offset);  // takes Z too
+  if (end == nullptr || *end != 0) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(timegm(&parts) - offset.tm_gmtoff);
+}
+
 }  // namespace
 
 ExecCredential run_exec_plugin(const ExecPlugin& plugin) {
@@ -83,12 +106,19 @@ ExecCredential parse_exec_credential(std::string_view text, const ExecPlugin& pl
     fail(plugin, fmt::format("answers in another apiVersion than {}", plugin.api_version));
   const auto status = answer->find("status");
   if (status == answer->end() || !status->is_object()) fail(plugin, "its answer has no status");
-  ExecCredential credential{.token = text_of(*status, "token"),
-                            .certificate_pem = text_of(*status, "clientCertificateData"),
-                            .key_pem = text_of(*status, "clientKeyData")};
+  Credential credential{.token = text_of(*status, "token"),
+                        .certificate_pem = text_of(*status, "clientCertificateData"),
+                        .key_pem = text_of(*status, "clientKeyData")};
   if (credential.token.empty() && credential.certificate_pem.empty())
     fail(plugin, "its answer holds neither a token nor a certificate");
-  return credential;
+  if (!credential.token.empty() && !is_token(credential.token))
+    fail(plugin, "its token holds spaces or control characters");
+  if (!credential.certificate_pem.empty()) check_certificate(credential, plugin);
+  const std::string expiry = text_of(*status, "expirationTimestamp");
+  if (expiry.empty()) return {std::move(credential), std::nullopt};
+  const auto time = time_of(expiry);
+  if (!time) fail(plugin, "its expirationTimestamp is no time, such as 2026-01-31T12:00:00Z");
+  return {std::move(credential), time};
 }
 
 }  // namespace coxswain::kube

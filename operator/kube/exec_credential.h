@@ -1,25 +1,17 @@
 #pragma once
 
-#include <filesystem>
-#include <map>
-#include <string>
+#include <chrono>
+#include <optional>
 #include <string_view>
-#include <vector>
+
+#include "operator/kube/config.h"
 
 namespace coxswain::kube {
 
-// Value. The `exec` of a kubeconfig's user.
-struct ExecPlugin {
-  std::string api_version;           // client.authentication.k8s.io/v1 or v1beta1
-  std::vector<std::string> command;  // with its arguments; no shell
-  std::map<std::string, std::string> environment;
-};
-
-// Value. What such a program gives: a token, or a certificate and its key in PEM.
+// Value. What such a program gives.
 struct ExecCredential {
-  std::string token;
-  std::string certificate_pem;
-  std::string key_pem;
+  Credential credential;  // a token, or a certificate and its key
+  std::optional<std::chrono::system_clock::time_point> expiry;  // none: good until it is refused
 };
 
 // Runs the program, 10 s at most, and reads the ExecCredential that it prints. Throws

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <boost/asio/ssl.hpp>
 #include <charconv>
+#include <mutex>
 #include <utility>
 
+#include "operator/kube/credentials.h"
 #include "operator/kube/exchange.h"
 #include "operator/kube/http_transport_bodies.h"
 #include "operator/kube/server_url.h"
@@ -58,9 +60,24 @@ std::optional<std::chrono::seconds> retry_after_of(const http::http_response& re
   return std::chrono::seconds(std::min(seconds, kMaxRetryAfter));
 }
 
-std::optional<std::string> token_in(const std::string& bytes) {
-  std::string text = trimmed(bytes);
-  return is_token(text) ? std::optional(std::move(text)) : std::nullopt;
+std::string host_of(const web::uri& uri) {
+  const std::string& host = uri.host();
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
+// The library makes neither a Host header nor a server name of such an address that could be read.
+bool is_ipv6(const std::string& server) { return web::uri(server).host().starts_with('['); }
+
+// "host:port" as the server's address has it.
+std::string authority_of(const std::string& server) {
+  const std::size_t begin = server.find("://") + 3;
+  return server.substr(begin, server.find('/', begin) - begin);
+}
+
+// Where the library connects to: it takes an IPv6 address without its brackets alone.
+web::uri address_of(const std::string& server) {
+  const web::uri uri(server);
+  return web::uri_builder(uri).set_host(host_of(uri)).to_uri();
 }
 
 // Value. Who is spoken to; shared with the library's threads, which may end after a transport.
@@ -132,35 +149,52 @@ class Leaving {
 }  // namespace
 
 struct HttpTransport::Connections {
+  using HttpClient = http::client::http_client;
+
   Connections(const Config& config, const Warn& warn)
       : peer{config.server,
-             std::make_shared<TlsTrust>(config, web::uri(config.server).host(), warn)},
-        token(config.token_file, config.token, token_in,
-              [warn, file = config.token_file.string()] {
-                warn(fmt::format("[kube] {} is gone or holds no token: the one before is kept",
-                                 file));
-              }),
-        client(config.server, settings_of(config, peer.trust)) {}
+             std::make_shared<TlsTrust>(config, host_of(web::uri(config.server)), warn)},
+        insecure(config.insecure),
+        credentials(config, warn),
+        shown{"", config.client_certificate_pem, config.client_key_pem},
+        client(connect(shown)) {}
 
-  static http::client::http_client_config settings_of(const Config& config,
-                                                      const std::shared_ptr<TlsTrust>& trust) {
+  // Connections that show this certificate.
+  std::shared_ptr<HttpClient> connect(const Credential& credential) const {
+    const auto identity = std::make_shared<const TlsIdentity>(credential);
     http::client::http_client_config settings;
     settings.set_timeout(kLibraryTimeout);
     settings.set_max_redirects(0);
-    settings.set_validate_certificates(!config.insecure);
+    settings.set_validate_certificates(!insecure);
+    settings.set_tlsext_sni_enabled(!is_ipv6(peer.server));
     // The library keeps this as long as its connections, which refer to `trust`.
     settings.set_ssl_context_callback(
-        [trust](boost::asio::ssl::context& context) { trust->apply(context.native_handle()); });
-    return settings;
+        [trust = peer.trust, identity](boost::asio::ssl::context& context) {
+          trust->apply(context.native_handle());
+          identity->apply(context.native_handle());
+        });
+    return std::make_shared<HttpClient>(address_of(peer.server), settings);
   }
 
-  http::http_request message_of(const Request& request, const std::shared_ptr<Exchange>& exchange) {
+  std::shared_ptr<HttpClient> client_for(const Credential& credential) {
+    const std::lock_guard lock(mutex);
+    const bool is_shown =
+        shown.certificate_pem == credential.certificate_pem && shown.key_pem == credential.key_pem;
+    if (!is_shown) {
+      client = connect(credential);
+      shown = credential;
+    }
+    return client;
+  }
+
+  http::http_request message_of(const Request& request, const std::string& token,
+                                const std::shared_ptr<Exchange>& exchange) const {
     http::http_request message(method_of(request.method));
     message.set_request_uri(web::uri(request.target));
+    if (is_ipv6(peer.server)) message.headers().add("Host", authority_of(peer.server));
     message.headers().add("Accept", "application/json");
     message.headers().add("User-Agent", "coxswain");
-    if (const std::string text = token.text(); !text.empty())
-      message.headers().add("Authorization", "Bearer " + text);
+    if (!token.empty()) message.headers().add("Authorization", "Bearer " + token);
     if (!request.body.empty()) {
       message.set_body(Concurrency::streams::istream(make_body_source(request.body)),
                        request.body.size(), request.content_type);
@@ -171,10 +205,23 @@ struct HttpTransport::Connections {
 
   // Sends the request and lets `caller` wait for what comes of it.
   Response run(const Request& request, const std::function<Response(Exchange&)>& caller) try {
+    const Credential credential = credentials.now();
+    Response response = run_as(credential, request, caller);
+    if (response.status == 401 && credentials.renew(credential))
+      response = run_as(credentials.now(), request, caller);
+    return response;
+  } catch (const std::exception& error) {
+    return {
+        .status = 0, .retry_after = {}, .body = fmt::format("{}: {}", peer.server, error.what())};
+  }
+
+  Response run_as(const Credential& credential, const Request& request,
+                  const std::function<Response(Exchange&)>& caller) {
     const auto exchange = std::make_shared<Exchange>();
     const pplx::cancellation_token_source cancellation;
     const pplx::task_options options(at_once);
-    client.request(message_of(request, exchange), cancellation.get_token())
+    client_for(credential)
+        ->request(message_of(request, credential.token, exchange), cancellation.get_token())
         .then(
             [whom = peer, exchange, options](const pplx::task<http::http_response>& answer) {
               follow(answer, whom, exchange, options);
@@ -182,14 +229,15 @@ struct HttpTransport::Connections {
             options);
     const Leaving leaving(*exchange, cancellation);
     return caller(*exchange);
-  } catch (const std::exception& error) {
-    return {
-        .status = 0, .retry_after = {}, .body = fmt::format("{}: {}", peer.server, error.what())};
   }
 
   const Peer peer;
-  WatchedFile token;
-  http::client::http_client client;
+  const bool insecure;
+  Credentials credentials;
+  std::mutex mutex;
+  // Guarded by mutex:
+  Credential shown;  // its certificate, to those who are connected
+  std::shared_ptr<HttpClient> client;
   std::stop_source given_up;
   const std::shared_ptr<pplx::scheduler_interface> at_once = std::make_shared<AtOnce>();
 };

@@ -10,8 +10,10 @@
 namespace coxswain::kube {
 
 // Resource. HTTPS over kept-alive connections, as many as there are calls at once. The one place
-// that knows the HTTP library. The token file is read anew; redirects are not followed, so a token
-// never goes to another host. Throws Error in the constructor for a configuration that can't work.
+// that knows the HTTP library. Who we are is kept up to date (credentials.h): after a 401 the same
+// request goes out once more if there is a new credential, and a new certificate makes new
+// connections. Redirects are not followed, so a token never goes to another host. Throws Error in
+// the constructor for a configuration that can't work.
 class HttpTransport : public Transport {
  public:
   // What goes wrong with a file that is read anew, in a line for the log.

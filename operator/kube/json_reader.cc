@@ -9,6 +9,9 @@ namespace {
 
 using OnItem = std::function<void(Json item)>;
 
+// A member that no object of the API has: its own are words of letters and digits.
+constexpr const char* kTooDeep = "coxswain.dev/too-deep";
+
 constexpr std::size_t kObject = 1;    // how deep an object lies: by itself,
 constexpr std::size_t kEnvelope = 2;  // in an envelope,
 constexpr std::size_t kListItem = 3;  // in the list of a list
@@ -72,14 +75,27 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json container) {
-    if (open_.size() + passing_over_ == kMaxDepth) return false;
     if (passing_over_ > 0 || std::exchange(passes_over_next_, false)) {
+      ++passing_over_;
+      return true;
+    }
+    if (open_.size() == object_depth_ - 1 + kMaxDepth) {
+      if (!mark_too_deep()) return false;
       ++passing_over_;
       return true;
     }
     const bool in_object = !open_.empty() && open_.back().value->is_object();
     Json& value = place(std::move(container));
     open_.push_back({&value, in_object ? key_ : ""});
+    return true;
+  }
+
+  // False: what is nested too deep is no part of an object.
+  bool mark_too_deep() {
+    Json& object = *open_[object_depth_ - 1].value;
+    if (!object.is_object()) return false;
+    const std::string inner = open_[object_depth_ + 1].key;
+    object[kTooDeep] = open_[object_depth_].key + (inner.empty() ? "" : "." + inner);
     return true;
   }
 
@@ -131,6 +147,16 @@ std::optional<Json> parse_envelope(std::string_view text, const LeftOut& left_ou
 std::optional<Json> parse_list(std::string_view text, const LeftOut& left_out,
                                const std::function<void(Json item)>& on_item) {
   return parse(text, kListItem, left_out, on_item);
+}
+
+std::optional<std::string> too_deep(const Json& object) {
+  std::string member = text_of(object, kTooDeep);
+  return member.empty() ? std::nullopt : std::optional(std::move(member));
+}
+
+Json without_mark(Json object) {
+  object.erase(kTooDeep);
+  return object;
 }
 
 }  // namespace coxswain::kube

@@ -17,7 +17,7 @@ struct ListPage {
 };
 
 // Hands each item to `on_item` as soon as it is read: one at a time in memory. nullopt for what is
-// no list, or nested deeper than kMaxDepth; items before the place may have been handed on.
+// no list; items before the place may have been handed on.
 std::optional<ListPage> parse_list_page(std::string_view text, const LeftOut& left_out,
                                         const std::function<void(Json item)>& on_item);
 

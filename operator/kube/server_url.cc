@@ -1,5 +1,7 @@
 #include "operator/kube/server_url.h"
 
+#include <arpa/inet.h>
+
 #include <charconv>
 #include <string_view>
 
@@ -11,6 +13,13 @@ constexpr std::string_view kHostCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
 constexpr std::string_view kPathCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_~:/";
+
+// "[fd00::1]"; a zone would be one of this machine, and is none of the server's name.
+bool is_ipv6(std::string_view text) {
+  if (!text.starts_with('[') || !text.ends_with(']')) return false;
+  in6_addr address{};
+  return inet_pton(AF_INET6, std::string(text.substr(1, text.size() - 2)).c_str(), &address) == 1;
+}
 
 bool is_port(std::string_view text) {
   int port = 0;
@@ -36,11 +45,13 @@ std::optional<std::string> problem_of_server(const std::string& url, bool allow_
   const std::size_t slash = rest.find('/');
   const std::string_view authority = rest.substr(0, slash);
   const std::string_view path = slash == std::string_view::npos ? "" : rest.substr(slash);
-  if (authority.starts_with('['))
-    return "unsupported URL: an IPv6 address: write the name of the host";
-  const std::size_t colon = authority.find(':');
+  const std::size_t bracket = authority.find(']');
+  const std::size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
   const std::string_view host = authority.substr(0, colon);
-  if (host.empty() || host.find_first_not_of(kHostCharacters) != std::string_view::npos)
+  if (host.starts_with('[') && !is_ipv6(host))
+    return "unsupported URL: no IPv6 address in the brackets: write https://[fd00::1]:port";
+  if (!is_ipv6(host) &&
+      (host.empty() || host.find_first_not_of(kHostCharacters) != std::string_view::npos))
     return "unsupported URL: no valid host in it: write https://host:port";
   if (colon != std::string_view::npos && !is_port(authority.substr(colon + 1)))
     return "unsupported URL: the port must be 1 to 65535";

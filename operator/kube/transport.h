@@ -24,6 +24,7 @@ struct Response {
   int status = 0;  // 0: no answer came, or it broke off; the body says why
   std::optional<std::chrono::seconds> retry_after;
   std::string body;
+  bool is_too_long = false;  // no answer, for it is over the limit
 };
 
 // HTTP to one API server. Calls may come from several threads at once; each blocks until its answer
@@ -32,7 +33,7 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // One request, one answer of at most 64 MiB. Not repeated here, and redirects are not followed.
+  // One request, one answer of at most 16 MiB. Not repeated here, and redirects are not followed.
   virtual Response send(const Request& request) = 0;
 
   // Hands the pieces of a 2xx answer to `on_data` as they come, until it returns false, the answer

@@ -22,10 +22,11 @@ struct WatchEvent {
   Json object;  // of a bookmark: only metadata.resourceVersion; of an error: a Status
 };
 
-inline constexpr std::size_t kMaxLineBytes = 8 << 20;
+// etcd takes objects of 1.5 MiB, and JSON writes a byte of them as six at most.
+inline constexpr std::size_t kMaxLineBytes = 16 << 20;
 
-// One line of a watch. nullopt for what is no event of a known type, is no JSON, or is nested
-// deeper than kMaxDepth: the watch is then given up, and everything listed anew.
+// One line of a watch. nullopt for what is no event of a known type, or no JSON: the watch is then
+// given up, and everything listed anew.
 std::optional<WatchEvent> parse_watch_event(std::string_view line, const LeftOut& left_out = {});
 
 // Cuts a stream into lines. Value.

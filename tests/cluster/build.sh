@@ -5,6 +5,7 @@
 #                 kube-proxy and kubectl: one file, with a link for each name (the default)
 #   coredns       with the plugins that serve cluster.local, no more
 #   helm
+#   coscheduling  a scheduler that binds all pods of a gang or none
 #   kwok          nodes that only seem to be, for load tests
 #   mpi-operator  the peer that benchmarks compare with
 #
@@ -12,6 +13,7 @@
 # what is up to date is not built again. A first build of kube downloads 140 MB of modules and takes
 # 6 minutes on 2 cores. Exit code 77: this machine can't build what is missing.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+leave_the_lab "$@"
 TOOLS=$HERE/tools
 KUBERNETES=$(awk '$1=="k8s.io/kubernetes"{print $2; exit}' "$TOOLS/go.mod")
 export CGO_ENABLED=0 GOFLAGS="-mod=readonly -trimpath" GOTOOLCHAIN="${GOTOOLCHAIN:-local}"
@@ -40,6 +42,20 @@ check_go() {
     cant_build "Go $have is too old for $1; install Go $want or newer (go.dev/dl)"
 }
 
+# with_a_sign_of_life PROGRAM CMD...: says each half minute that it still goes on.
+with_a_sign_of_life() {
+  local program=$1 seconds=0 builder
+  shift
+  "$@" &
+  builder=$!
+  while kill -0 "$builder" 2>/dev/null; do
+    sleep 1
+    seconds=$((seconds + 1))
+    [ $((seconds % 30)) -ne 0 ] || log "$program: $seconds s"
+  done
+  wait "$builder"
+}
+
 # build PROGRAM MODULE_FOLDER PACKAGE
 build() {
   local stamp start_of_build
@@ -48,9 +64,10 @@ build() {
   check_go "$2"
   stamp=$( (go version; cat "${sources[@]}") | sha256sum | cut -d' ' -f1)
   if [ -x "$BIN/$1" ] && [ "$(cat "$BIN/.$1.stamp" 2>/dev/null)" = "$stamp" ]; then return; fi
-  log "$1: building, which may take minutes"
+  log "$1: fetching its modules and building, which may take minutes"
   start_of_build=$(now)
-  (cd "$2" && go build -ldflags "$LD_FLAGS" -o "$BIN/$1.new" "$3") || die "$1: go build failed"
+  (cd "$2" && with_a_sign_of_life "$1" go build -ldflags "$LD_FLAGS" -o "$BIN/$1.new" "$3") ||
+    die "$1: go build failed"
   mv "$BIN/$1.new" "$BIN/$1"; echo "$stamp" >"$BIN/.$1.stamp"
   log "$1: built in $(since "$start_of_build") s, $(du -m "$BIN/$1" | cut -f1) MB"
 }
@@ -65,6 +82,7 @@ build_all() {
                     kubectl; do ln -sf kube "$BIN/$name"; done;;
       coredns) build coredns "$TOOLS" ./coredns;;
       helm) build helm "$TOOLS" helm.sh/helm/v3/cmd/helm;;
+      coscheduling) build coscheduling "$TOOLS/coscheduling" .;;
       kwok) build kwok "$TOOLS/kwok" sigs.k8s.io/kwok/cmd/kwok;;
       mpi-operator)
         build mpi-operator "$TOOLS/mpi-operator" \

@@ -13,9 +13,9 @@ mkdir -p "$2"; DIR=$(cd "$2" && pwd); shift 2
 
 up() {
   local begin n address nodes=${1:-2}
-  outside "$HERE/build.sh" kube coredns || exit $?
+  "$HERE/build.sh" kube coredns || exit $?
   # shellcheck disable=SC2086  # a list
-  outside "$HERE/images.sh" ${NODE_IMAGES:-}
+  "$HERE/images.sh" ${NODE_IMAGES:-}
   begin=$(now)
   "$HERE/volumes.sh" up "$DIR"
   "$HERE/node.sh" net-up "$DIR"
@@ -32,7 +32,7 @@ up() {
 images() {
   local node
   [ $# -gt 0 ] || set -- operator trainer-cpu
-  outside "$HERE/images.sh" "$@"
+  "$HERE/images.sh" "$@"
   for node in "$DIR"/nodes/node*; do "$HERE/node.sh" load "$DIR" "${node##*/}" "$@"; done
 }
 

@@ -10,6 +10,7 @@
 # Without a NAME: all. They go to $COXSWAIN_CACHE/images as NAME.tar; of ours only the layers that
 # changed are made anew, the others are made once. See `install-dependencies.sh cluster` for what it needs.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+leave_the_lab "$@"
 SUITE=bookworm
 BUILDAH=(buildah --root "$IMAGES/buildah" --runroot "$IMAGES/buildah-run")
 case ${1:-} in -*) usage; exit;; esac

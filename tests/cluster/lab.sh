@@ -17,8 +17,12 @@ if [ ! -e "/run/netns/$NAME" ]; then
   ip netns add "$NAME" || exit $CANT_RUN_HERE
   ip -n "$NAME" link set lo up
 fi
-# What fetches from elsewhere leaves the namespace: see `outside` in lib.sh.
-export COXSWAIN_OUTSIDE=/run/netns/$NAME-outside
-[ -e "$COXSWAIN_OUTSIDE" ] || ip netns attach "$NAME-outside" $$
+# What fetches from elsewhere leaves the namespace: see `leave_the_lab` in lib.sh.
+# Anew for each caller, who may have another network than the one before.
+if [ -z "${COXSWAIN_OUTSIDE:-}" ]; then
+  export COXSWAIN_OUTSIDE=/run/netns/$NAME-outside
+  ip netns del "$NAME-outside" 2>/dev/null || true
+  ip netns attach "$NAME-outside" $$
+fi
 # nsenter and not `ip netns exec`: that one mounts a new /sys and hides the cgroups.
 exec nsenter --net="/run/netns/$NAME" -- "$@"

@@ -24,8 +24,12 @@ since() { awk -v a="$1" -v b="$(now)" 'BEGIN{printf "%.1f", b-a}'; }
 
 kc() { "$BIN/kubectl" --kubeconfig "$DIR/admin.kubeconfig" --request-timeout 5s "$@"; }
 
-# outside CMD...: with the machine's network, whether lab.sh runs us or not.
-outside() { ${COXSWAIN_OUTSIDE:+nsenter "--net=$COXSWAIN_OUTSIDE" --} "$@"; }
+# leave_the_lab ARGUMENT...: the calling script fetches from elsewhere. It goes on with the machine's network, whether
+# lab.sh runs it or not.
+leave_the_lab() {
+  [ -n "${COXSWAIN_OUTSIDE:-}" ] || return 0
+  exec env -u COXSWAIN_OUTSIDE nsenter "--net=$COXSWAIN_OUTSIDE" -- "$0" "$@"
+}
 
 # The settings that the cluster in DIR was started with, if it was.
 # shellcheck disable=SC1090,SC1091

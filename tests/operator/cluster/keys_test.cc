@@ -1,5 +1,6 @@
 #include "operator/cluster/keys.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,10 +44,24 @@ TEST(Keys, are_keys_that_openssh_reads) {
   const TemporaryDirectory directory;
   const cluster::JobKeys keys = cluster::make_keys("mnist", "team");
   EXPECT_EQ(public_half(directory.path(), keys.client_key) + "\n", keys.authorized_key);
-  EXPECT_EQ("[*.mnist.team.svc]:2222 " + public_half(directory.path(), keys.host_key) + "\n",
+  EXPECT_EQ("[*.mnist.team.svc]:* " + public_half(directory.path(), keys.host_key) + "\n",
             keys.known_hosts);
   EXPECT_TRUE(keys.client_key.starts_with("-----BEGIN PRIVATE KEY-----\n"));
   EXPECT_TRUE(keys.authorized_key.starts_with("ecdsa-sha2-nistp256 AAAA"));
+}
+
+// On the host's network each attempt has its own port.
+TEST(Keys, are_those_of_the_jobs_own_hosts_on_any_port) {
+  if (access("/usr/bin/ssh-keygen", X_OK) != 0) GTEST_SKIP() << "openssh-client is not installed";
+  const TemporaryDirectory directory;
+  const std::filesystem::path file = directory.path() / "known_hosts";
+  std::ofstream(file) << cluster::make_keys("mnist", "team").known_hosts;
+  const auto knows = [&](const char* host) {
+    return !output_of(fmt::format("ssh-keygen -F '{}' -f {} || true", host, file.string())).empty();
+  };
+  EXPECT_TRUE(knows("[mnist-worker-3.mnist.team.svc]:2222"));
+  EXPECT_TRUE(knows("[mnist-worker-3.mnist.team.svc]:20040"));
+  EXPECT_FALSE(knows("[mnist-worker-3.other.team.svc]:20040"));
 }
 
 TEST(Keys, are_new_ones_each_time) {
@@ -71,6 +86,15 @@ TEST(Base64, encodes_groups_of_every_length) {
                                                       {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : rows) EXPECT_EQ(cluster::base64(bytes), text);
   EXPECT_EQ(cluster::base64("\xff\xfe\x80"), "//6A");
+}
+
+// Nobody can have made the Secret of a job before the job's operator did.
+TEST(Keys, the_name_of_their_secret_is_drawn) {
+  const std::string name = cluster::draw_secret_name("mnist");
+  EXPECT_TRUE(name.starts_with("mnist-keys-")) << name;
+  EXPECT_EQ(name.find_first_not_of("0123456789abcdef", 11), std::string::npos) << name;
+  EXPECT_EQ(name.size(), 27u);
+  EXPECT_NE(name, cluster::draw_secret_name("mnist"));
 }
 
 }  // namespace coxswain::test

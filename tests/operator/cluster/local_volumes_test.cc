@@ -92,16 +92,27 @@ TEST(LocalVolumes, name_a_place_that_is_no_directory) {
 TEST(LocalVolumes, given_by_hand_take_the_place_of_the_jobs_own) {
   const test::TemporaryDirectory temporary;
   auto job = with_checkpoints({{"nfs", {{"server", "a"}}}});
+  job.spec.data_volume = job::Json{{"emptyDir", job::Json::object()}};
   job = with_volumes(job, {{"checkpoints", temporary.path() / "c"}, {"data", temporary.path()}});
   const auto volumes = local_volumes(job, temporary.path() / "run");
   EXPECT_EQ(volumes.checkpoints, fs::canonical(temporary.path()) / "c");
   EXPECT_EQ(volumes.data, fs::canonical(temporary.path()));
-  EXPECT_THAT(error_of(
-                  [&] {
-                    with_volumes(job, {{"model", "/x"}});
-                  },
-                  ExitCode::kUsage),
-              HasSubstr("--volume model=/x"));
+}
+
+TEST(LocalVolumes, given_by_hand_are_volumes_of_the_job) {
+  const auto refusal = [](const job::TrainingJob& job, const VolumeDirectories& given) {
+    return error_of([&] { with_volumes(job, given); }, ExitCode::kUsage);
+  };
+  auto job = with_checkpoints({{"emptyDir", job::Json::object()}});
+  EXPECT_EQ(refusal(job, {{"model", "/x"}}),
+            "--volume model=/x: the job has the volumes checkpoints");
+  EXPECT_EQ(refusal(job, {{"data", "/x"}}),
+            "--volume data=/x: the job has the volumes checkpoints; add it to spec.volumes");
+  EXPECT_EQ(refusal({}, {{"data", "/x"}}),
+            "--volume data=/x: the job has no volumes; add it to spec.volumes");
+  job.spec.data_volume = job.spec.checkpoints_volume;
+  EXPECT_EQ(refusal(job, {{"model", "/x"}}),
+            "--volume model=/x: the job has the volumes checkpoints and data");
 }
 
 TEST(LocalVolumes, replace_data_in_paths_of_the_configuration) {

@@ -27,7 +27,7 @@ spec:
       replicas: 2
       template:
         metadata:
-          labels: {team: vision, coxswain.dev/attempt: "7"}
+          labels: {team: vision}
           annotations: {sidecar.istio.io/inject: "false"}
         spec:
           containers:
@@ -80,8 +80,6 @@ spec:
             - {name: scratch, mountPath: /scratch}
           - name: trainer
             image: registry.example/horovod:1
-            command: [python]
-            args: [train.py, --fp16]
             resources: {limits: {nvidia.com/gpu: 2, memory: 16Gi}, requests: {cpu: 500m}}
             volumeMounts: [{name: scratch, mountPath: /dev/shm}]
             securityContext: {capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}}
@@ -158,6 +156,7 @@ inline constexpr std::array<std::pair<const char*, const char*>, 8> kJobs = {
 inline job::TrainingJob started(job::TrainingJob job, int attempt = 1) {
   job.metadata.uid = "5f0c3a9e-9d3b-4a55-8a4f-0d6f1a2b3c4d";
   job.status.attempt = attempt;
+  job.status.keys_secret = job.metadata.name + "-keys-5f0c3a9e";
   job.status.workers = job.spec.worker.replicas;
   job.status.image = job.spec.image.value_or("coxswain/trainer-cpu");
   return job;

@@ -32,6 +32,7 @@ std::string summary(const job::Worker& worker) {
   std::string text = to_text(worker.phase);
   if (worker.scheduled) text += " scheduled";
   if (worker.ready) text += " ready";
+  if (worker.lingers) text += " lingers";
   if (worker.exit_code) text += " exit=" + std::to_string(*worker.exit_code);
   if (!worker.reason.empty()) text += " reason=" + worker.reason;
   if (!worker.disruption.empty()) text += " disruption=" + worker.disruption;
@@ -96,7 +97,7 @@ TEST(PodStatus, is_the_trainer_containers_state) {
       {R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[
            {"name":"log","state":{"running":{}}},
            {"name":"trainer","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]})",
-       "Succeeded exit=0 reason=Completed"},
+       "Succeeded lingers exit=0 reason=Completed"},
       {R"({"phase":"Failed","containerStatuses":[
            {"name":"log","state":{"terminated":{"exitCode":143}}},
            {"name":"trainer","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]})",
@@ -182,12 +183,12 @@ TEST(PodStatus, tells_what_the_cluster_did_to_the_pod) {
            "reason":"EvictionByEvictionAPI","lastTransitionTime":"2026-01-31T12:00:11Z"}],
            "containerStatuses":[{"name":"trainer","state":{"terminated":{"exitCode":0,
            "finishedAt":"2026-01-31T12:00:00Z"}}}]})",
-       "Succeeded exit=0 finished=2026-01-31T12:00:00Z"},
+       "Succeeded lingers exit=0 finished=2026-01-31T12:00:00Z"},
       {R"({"phase":"Running","conditions":[{"type":"DisruptionTarget","status":"True",
            "reason":"EvictionByEvictionAPI","lastTransitionTime":"2026-01-31T12:00:10Z"}],
            "containerStatuses":[{"name":"trainer","state":{"terminated":{"exitCode":0,
            "finishedAt":"2026-01-31T12:00:00Z"}}}]})",
-       "Succeeded exit=0 disruption=EvictionByEvictionAPI finished=2026-01-31T12:00:00Z"},
+       "Succeeded lingers exit=0 disruption=EvictionByEvictionAPI finished=2026-01-31T12:00:00Z"},
   };
   for (const auto& [status, expected] : rows) EXPECT_EQ(summary(status), expected) << status;
   Json pod = pod_with("{}");
@@ -230,6 +231,10 @@ TEST(PodStatus, of_other_pods_is_none) {
         R"({"metadata":{"labels":{"coxswain.dev/attempt":"1x","training.kubeflow.org/replica-type":
             "worker","training.kubeflow.org/replica-index":"1"}}})"})
     EXPECT_FALSE(cluster::worker_of(Json::parse(text))) << text;
+  Json pod = pod_with("{}");
+  ASSERT_TRUE(cluster::worker_of(pod));
+  pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] = "0";
+  EXPECT_FALSE(cluster::worker_of(pod)) << "mnist-worker-1, which says that it is the first";
   EXPECT_EQ(cluster::job_key_of(Json()), "");
   EXPECT_EQ(cluster::job_key_of(Json::parse(R"({"metadata":{"labels":{"coxswain.dev/job":3}}})")),
             "");
@@ -262,9 +267,10 @@ TEST(PodStatus, takes_any_json_at_any_place) {
       for (const Json& other : odd) {
         Json pod = whole;
         pod[place] = other;
-        const bool whole_labels = pod.contains("metadata") && pod["metadata"].is_object() &&
-                                  pod["metadata"].contains("labels");
-        EXPECT_EQ(cluster::worker_of(pod).has_value(), whole_labels) << place << " " << other;
+        const bool whole_name = pod.contains("metadata") && pod["metadata"].is_object() &&
+                                pod["metadata"].contains("labels") &&
+                                pod["metadata"]["name"] == whole["metadata"]["name"];
+        EXPECT_EQ(cluster::worker_of(pod).has_value(), whole_name) << place << " " << other;
         cluster::job_key_of(pod);
         ++places;
       }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/worker_spec.h"
 #include "tests/operator/cluster/pod_fixtures.h"
+#include "trainer/contract/worker/worker_env.h"
 
 namespace coxswain::test {
 
@@ -68,12 +70,50 @@ TEST(Pod, our_environment_stands_against_the_templates) {
   values(spec_at(pod, "/containers/0/env"), "name");
 }
 
+// A variable of `env` stands against one of `envFrom`, whose names nobody can see here.
+TEST(Pod, our_environment_stands_against_references_too) {
+  const auto job =
+      with_pod(R"({"containers":[{"name":"a","envFrom":[{"secretRef":{"name":"s"}}]}]})");
+  const Json pod = cluster::pod(job, kSecond);
+  std::map<std::string, std::string> found;
+  for (const Json& variable : spec_at(pod, "/containers/0/env"))
+    found[variable["name"]] = variable["value"];
+  for (const std::string& name : contract::worker_env_names())
+    EXPECT_TRUE(found.contains(name)) << name;
+  EXPECT_EQ(found.at("COXSWAIN_INDEX"), "1");
+  EXPECT_EQ(found.at("COXSWAIN_CHECKPOINTS"), "") << "worker 0 alone has them";
+  EXPECT_EQ(found.at("LD_PRELOAD"), "");
+  EXPECT_FALSE(found.contains("NCCL_COMM_ID"));
+}
+
 TEST(Pod, the_templates_image_stands_before_the_jobs) {
   EXPECT_EQ(spec_at(cluster::pod(job_of(kForeignJob), kFirst), "/containers/0/image"),
             "registry.example/ddp:1");
   EXPECT_EQ(spec_at(cluster::pod(with_pod(R"({"containers":[{"name":"a"}]})"), kFirst),
                     "/containers/0/image"),
             "coxswain/trainer-cpu");
+}
+
+// Who breaks into a worker finds no key to the others, unless it is the one that runs mpirun.
+TEST(Pod, holds_the_keys_of_its_own_part_alone) {
+  const auto keys_of = [](const job::TrainingJob& job, const job::WorkerId& id) {
+    std::string keys;
+    const Json pod = cluster::pod(job, id);
+    for (const Json& volume : spec_at(pod, "/volumes"))
+      if (volume.contains("projected"))
+        for (const Json& source : volume["projected"]["sources"])
+          if (source.contains("secret"))
+            for (const std::string& key : values(source["secret"]["items"], "key"))
+              keys += key + " ";
+    return keys;
+  };
+  auto env = job_of(kMpiJob);
+  env.spec.launcher = job::Launcher::kEnv;
+  EXPECT_EQ(keys_of(job_of(kMpiJob), kFirst),
+            "authorized_keys id_ecdsa known_hosts ssh_host_ecdsa_key ");
+  EXPECT_EQ(keys_of(job_of(kMpiJob), kSecond), "authorized_keys ssh_host_ecdsa_key ");
+  EXPECT_EQ(keys_of(job_of(kServersJob), {Role::kServer, 0, 1}), "server_key ");
+  EXPECT_EQ(keys_of(env, kFirst), "");
 }
 
 TEST(Pod, is_ready_when_its_ranks_are_in_training) {
@@ -155,6 +195,62 @@ TEST(Pod, contradicts_no_template_that_the_chart_lets_through) {
   EXPECT_EQ(spec_at(pod, "/containers/1/securityContext/capabilities/drop"), Json::array());
 }
 
+TEST(Pod, runs_as_our_user_where_ssh_or_our_image_needs_it) {
+  const char* foreign = R"({"containers":[{"name":"a","image":"theirs","command":["train"]}]})";
+  auto mpi = with_pod(foreign, false);
+  mpi.spec.launcher = job::Launcher::kMpi;
+  struct Row {
+    const char* what;
+    job::TrainingJob job;
+    bool ours;
+  };
+  const Row rows[] = {
+      {"no template", job_of(kMpiJob), true},
+      {"MPI with an own command", mpi, true},
+      {"our image with an own command", with_pod(R"({"containers":[{"name":"a"}]})", false), true},
+      {"a foreign image", with_pod(foreign, false), false},
+  };
+  for (const auto& [what, job, ours] : rows) {
+    const Json context = spec_at(cluster::pod(job, kFirst), "/securityContext");
+    for (const char* id : {"runAsUser", "runAsGroup", "fsGroup"})
+      EXPECT_EQ(context.value(id, 0), ours ? 10001 : 0) << what << " " << id;
+    EXPECT_EQ(context["runAsNonRoot"], true) << what;
+  }
+}
+
+// Its user is not known here, so that nothing but the mode lets it read them.
+TEST(Pod, a_foreign_image_can_read_its_files) {
+  const auto mode = [](const Json& pod) {
+    for (const Json& volume : pod["spec"]["volumes"])
+      if (volume["name"] == "coxswain-files") return volume["projected"]["defaultMode"].get<int>();
+    return 0;
+  };
+  EXPECT_EQ(mode(cluster::pod(job_of(kForeignJob), kFirst)), 0444);
+  EXPECT_EQ(mode(cluster::pod(job_of(kMpiJob), kFirst)), 0440) << "with keys";
+}
+
+TEST(Pod, on_the_hosts_network_keeps_to_the_ports_of_its_attempt) {
+  auto job = with_pod(R"({"hostNetwork":true,"containers":[{"name":"a",
+      "resources":{"limits":{"rdma/hca":1}},"securityContext":{"capabilities":{"add":["IPC_LOCK"]}},
+      "volumeMounts":[{"name":"ib","mountPath":"/dev/infiniband"}]}],
+      "volumes":[{"name":"ib","hostPath":{"path":"/dev/infiniband"}}]})");
+  job.status.host_port = 20040;
+  const Json pod = cluster::pod(job, kFirst);
+  EXPECT_EQ(spec_at(pod, "/dnsPolicy"), "ClusterFirstWithHostNet");
+  const Json& container = spec_at(pod, "/containers/0");
+  EXPECT_EQ(container["ports"], Json::parse(R"([
+      {"containerPort":20040,"hostPort":20040,"protocol":"TCP"},
+      {"containerPort":20041,"hostPort":20041,"protocol":"TCP"}])"));
+  EXPECT_EQ(container["readinessProbe"]["httpGet"]["port"], 20041);
+  EXPECT_EQ(spec_at(cluster::pod(job, kSecond), "/containers/0/readinessProbe/tcpSocket/port"),
+            20040);
+  EXPECT_EQ(container["resources"]["limits"]["rdma/hca"], 1);
+  EXPECT_EQ(container["securityContext"]["capabilities"]["add"], Json({"IPC_LOCK"}));
+  EXPECT_EQ(spec_at(pod, "/volumes/0/hostPath/path"), "/dev/infiniband");
+  EXPECT_FALSE(cluster::pod(with_pod(R"({"containers":[{"name":"a"}]})"), kFirst)["spec"].contains(
+      "dnsPolicy"));
+}
+
 // Templates are checked before a gang is made; one that changed since must not stop the operator.
 TEST(Pod, takes_any_json_in_a_template) {
   const job::TrainingJob whole = job_of(kSidecarJob);
@@ -188,15 +284,12 @@ TEST(Objects, are_named_by_what_they_hold) {
   job = job_of(kMpiJob);
   (*job.spec.training)["epochs"] = 11;
   EXPECT_NE(name, cluster::config_map_name(job)) << "another configuration";
+}
 
-  const std::pair<const char*, const char*> uids[] = {
-      {"5f0c3a9e-9d3b-4a55-8a4f-0d6f1a2b3c4d", "mnist-keys-5f0c3a9e"},
-      {"u-1", "mnist-keys-10000000"},
-      {"", "mnist-keys-00000000"}};
-  for (const auto& [uid, secret] : uids) {
-    job.metadata.uid = uid;
-    EXPECT_EQ(cluster::secret_name(job), secret);
-  }
+TEST(Objects, programs_that_are_not_ours_read_plain_names) {
+  EXPECT_EQ(cluster::config_map(job_of(kForeignJob))["data"]["workers"],
+            "ddp-worker-0.ddp.team.svc\nddp-worker-1.ddp.team.svc\n");
+  EXPECT_FALSE(cluster::config_map(job_of(kMpiJob))["data"].contains("workers"));
 }
 
 TEST(Objects, the_secret_holds_every_key_encoded) {
@@ -208,6 +301,7 @@ TEST(Objects, the_secret_holds_every_key_encoded) {
                                   {"known_hosts", cluster::base64("hosts")},
                                   {"server_key", cluster::base64("server")}}));
   EXPECT_EQ(secret["immutable"], true);
+  EXPECT_EQ(secret["metadata"]["name"], "mnist-keys-5f0c3a9e") << "as the status says";
 }
 
 // A ConfigMap holds 1 MiB, an environment variable 128 KiB.
@@ -225,6 +319,45 @@ TEST(Objects, hold_the_largest_job) {
   EXPECT_LT(pod.dump().size(), 10'000U);
 }
 
+TEST(Objects, a_pod_group_asks_for_what_the_scheduler_will_count) {
+  struct Row {
+    const char* what;
+    const char* spec;
+    const char* cpu;  // of two pods
+  };
+  const Row rows[] = {
+      {"containers run together",
+       R"({"containers":[{"resources":{"requests":{"cpu":1}}},
+                         {"resources":{"limits":{"cpu":2}}}]})",
+       "6"},
+      {"an init container runs alone",
+       R"({"containers":[{"resources":{"requests":{"cpu":1}}}],
+           "initContainers":[{"resources":{"requests":{"cpu":3}}},
+                             {"resources":{"requests":{"cpu":2}}}]})",
+       "6"},
+      {"a native sidecar stays",
+       R"({"containers":[{"resources":{"requests":{"cpu":1}}}],
+           "initContainers":[{"restartPolicy":"Always","resources":{"requests":{"cpu":"500m"}}}]})",
+       "3"},
+      {"an init container runs beside the sidecars before it, not those after",
+       R"({"containers":[{"resources":{"requests":{"cpu":1}}}],
+           "initContainers":[{"restartPolicy":"Always","resources":{"requests":{"cpu":1}}},
+                             {"resources":{"requests":{"cpu":2}}},
+                             {"restartPolicy":"Always",
+                              "resources":{"requests":{"cpu":"1500m"}}}]})",
+       "7"},
+      {"the pod's own word stands, with its overhead",
+       R"({"resources":{"requests":{"cpu":4}},"overhead":{"cpu":"250m"},
+           "containers":[{"resources":{"requests":{"cpu":1}}}]})",
+       "8500m"},
+  };
+  for (const auto& [what, spec, cpu] : rows) {
+    auto job = with_pod(spec);
+    job.spec.run_policy.scheduling.gang = job::GangScheduler::kVolcano;
+    EXPECT_EQ(cluster::pod_group(job)["spec"]["minResources"]["cpu"], cpu) << what;
+  }
+}
+
 TEST(Objects, a_pod_group_waits_for_the_whole_gang_unless_told) {
   job::TrainingJob job = job_of(kVolcanoJob);
   auto& policy = job.spec.run_policy.scheduling;
@@ -233,6 +366,8 @@ TEST(Objects, a_pod_group_waits_for_the_whole_gang_unless_told) {
   EXPECT_EQ(cluster::pod_group(job)["spec"]["minMember"], 3);
   EXPECT_EQ(cluster::pod_group(job)["spec"]["minResources"],
             Json({{"cpu", "6"}, {"memory", "12884901888"}}));
+  policy.gang = job::GangScheduler::kCoscheduling;  // it would be slower with them
+  EXPECT_FALSE(cluster::pod_group(job)["spec"].contains("minResources"));
   policy.min_resources = {{"cpu", 1}};
   EXPECT_EQ(cluster::pod_group(job)["spec"]["minResources"], Json({{"cpu", 1}}));
 }

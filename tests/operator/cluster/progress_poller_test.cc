@@ -18,7 +18,7 @@ struct Bench {
   std::vector<std::string> asked;
   std::vector<std::string> news;
   ProgressPoller poller{{.get =
-                             [this](const std::string& address) {
+                             [this](const std::string& address, std::uint16_t) {
                                const std::lock_guard lock(mutex);
                                asked.push_back(address);
                                const auto found = answers.find(address);

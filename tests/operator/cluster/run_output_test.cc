@@ -1,5 +1,7 @@
 #include "operator/run_output.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -71,19 +73,101 @@ TEST(JobFile, tells_every_problem_with_its_place) {
                          "metadata: {name: a}\nspec:\n  replicaSpecs: {Worker: {replicas: 2}}\n"
                          "  training:\n    model: nosuch\n    epochs: x\n"
                          "    data: {format: mnist}\n";
-  const std::string problems = problems_of(read_job_file(file), "job.yaml");
-  EXPECT_NE(problems.find("job.yaml:7: spec.training.model: "), std::string::npos) << problems;
-  EXPECT_NE(problems.find("job.yaml:8: spec.training.epochs: "), std::string::npos) << problems;
+  EXPECT_THAT(
+      problems_of(read_job_file(file)),
+      testing::ElementsAre(testing::StartsWith(file.string() + ":7: spec.training.model: "),
+                           testing::StartsWith(file.string() + ":8: spec.training.epochs: ")));
+}
+
+namespace {
+
+JobFile job_file(const std::filesystem::path& directory, const std::string& rest,
+                 const std::string& before = "") {
+  const auto file = directory / "job.yaml";
+  std::ofstream(file) << before
+                      << "apiVersion: coxswain.dev/v1alpha1\nkind: TrainingJob\n"
+                         "metadata: {name: a}\nspec:\n  training: {model: mlp, data: {format: "
+                         "mnist}}\n"
+                      << rest;
+  return read_job_file(file);
+}
+
+constexpr const char* kTwo = "  replicaSpecs: {Worker: {replicas: 2}}\n";
+
+std::string claim(const char* mode) {
+  return fmt::format(
+      "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c}}\n"
+      "spec: {{accessModes: [{}]}}\n---\n",
+      mode);
+}
+
+}  // namespace
+
+TEST(JobFile, is_held_against_the_schema_of_the_api_server) {
+  const test::TemporaryDirectory temporary;
+  const JobFile file = job_file(temporary.path(),
+                                "  replicaSpecs:\n"
+                                "    Worker:\n"
+                                "      replicas: 2\n"
+                                "      template:\n"
+                                "        spec:\n"
+                                "          containers:\n"
+                                "          - name: trainer\n"
+                                "            env:\n"
+                                "            - {name: A, value: 5}\n"
+                                "            - {name: A, value: x}\n"
+                                "            comand: [x]\n"
+                                "            \"\\e[31m" +
+                                    std::string(500, 'k') + "\": 1\n");
+  const std::string path = ": spec.replicaSpecs.Worker.template.spec.containers[0].";
+  const std::vector<std::string> problems = problems_of(file);
+  EXPECT_THAT(problems,
+              testing::IsSupersetOf(
+                  {file.name + ":14" + path + "env[0].value: must be a text, got 5",
+                   file.name + ":15" + path + "env[1]: a second one of {\"name\":\"A\"}",
+                   file.name + ":16" + path + "comand: unknown field; did you mean \"command\"?"}));
+  EXPECT_THAT(problems, testing::SizeIs(4));
+  EXPECT_THAT(problems, testing::Contains(testing::AllOf(testing::HasSubstr("\\x1b[31mkkk"),
+                                                         testing::SizeIs(testing::Lt(400)))));
+}
+
+TEST(JobFile, warns_of_a_claim_that_several_workers_mount) {
+  const test::TemporaryDirectory temporary;
+  const std::string data = "  volumes: {data: {persistentVolumeClaim: {claimName: c}}}\n";
+  const auto warned = [&](const std::string& rest, const std::string& before = "") {
+    const JobFile file = job_file(temporary.path(), rest, before);
+    EXPECT_THAT(problems_of(file), testing::IsEmpty());
+    return warnings_of(file);
+  };
+  EXPECT_THAT(warned(kTwo + data),
+              testing::ElementsAre(testing::HasSubstr(
+                  "job.yaml:7: spec.volumes.data: all 2 workers mount the claim c: unless it is "
+                  "ReadWriteMany or ReadOnlyMany they must fit on one node")));
+  EXPECT_THAT(warned(kTwo + data, claim("ReadWriteOnce")), testing::SizeIs(1));
+  EXPECT_THAT(warned(kTwo + data, claim("ReadWriteMany")), testing::IsEmpty());
+  EXPECT_THAT(warned(kTwo + data, "kind: PersistentVolumeClaim\nspec: [1]\nmetadata: x\n---\n"),
+              testing::SizeIs(1));
+  EXPECT_THAT(warned("  replicaSpecs: {Worker: {replicas: 1}}\n" + data), testing::IsEmpty());
+  // Rank 0 alone writes checkpoints.
+  EXPECT_THAT(warned(std::string(kTwo) +
+                     "  volumes: {checkpoints: {persistentVolumeClaim: {claimName: c}}}\n"),
+              testing::IsEmpty());
+  EXPECT_THAT(
+      warned("  replicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: "
+             "trainer}], volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}}}\n"),
+      testing::ElementsAre(testing::HasSubstr("template.spec.volumes[0]: all 2 workers")));
 }
 
 TEST(JobFile, says_why_it_cannot_be_read) {
-  for (const char* file : {"/no/such/job.yaml", "/tmp"}) {
+  for (const char* file : {"/no/such/job.yaml", "/tmp", "/proc/self/mem"}) {
     try {
       read_job_file(file);
       ADD_FAILURE() << file;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::kBadInput);
-      EXPECT_NE(std::string(error.what()).find(file), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(file + std::string(": can't read the job: ")),
+                std::string::npos)
+          << error.what();
     }
   }
 }

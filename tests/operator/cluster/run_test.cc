@@ -292,7 +292,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Run, takes_a_volume_given_by_hand) {
   const test::TemporaryDirectory volume;
   const auto checkpoints = volume.path() / "made";
-  JobRun run(job_text("'done:0'", {}) + "  volumes: {data: {nfs: {server: a, path: /b}}}\n",
+  JobRun run(job_text("'done:0'", {}) +
+                 "  volumes: {data: {nfs: {server: a, path: /b}}, checkpoints: {emptyDir: {}}}\n",
              {"--volume", "data=" + volume.path().string(), "--volume",
               "checkpoints=" + checkpoints.string()});
   EXPECT_EQ(run.code(), 0) << run.errors();
@@ -311,8 +312,11 @@ TEST(Run, refuses_before_anything_is_started) {
   const std::string nfs = good + "  volumes: {data: {nfs: {server: a, path: /b}}}\n";
   const Row rows[] = {
       {good.c_str(), {"--volume", "data"}, 2, "--volume data: write NAME=DIR"},
-      {good.c_str(), {"--volume", "model=/tmp"}, 2, "a job has the volumes `data` and"},
-      {good.c_str(), {"--log-format", "xml"}, 2, "see coxswain --help"},
+      {good.c_str(), {"--volume", "model=/tmp"}, 2, "the job has no volumes"},
+      {good.c_str(), {"--volume", "data=/tmp"}, 2, "add it to spec.volumes"},
+      {nfs.c_str(), {"--volume=data=/tmp", "--volume=data=/var"}, 2, "data is given twice"},
+      {nfs.c_str(), {"--volume=data=/tmp/a\nb"}, 2, "control characters"},
+      {good.c_str(), {"--log-format", "xml"}, 2, "see coxswain run --help"},
       {nfs.c_str(), {}, 65, "--volume data=DIR"},
       {bad.c_str(), {}, 65, "job.yaml:9: spec.replicaSpecs.Worker.replicas"},
       {"a: [", {}, 65, "job.yaml:"},

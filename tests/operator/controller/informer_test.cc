@@ -245,6 +245,34 @@ TEST(Informer, a_list_whose_page_expired_forgets_the_pages_before) {
   EXPECT_EQ(trial.notes.texts, (Texts{"list", "has p@90", "list", "end 200"}));
 }
 
+TEST(Informer, tells_those_who_wait_that_the_first_list_was_refused_or_is_whole) {
+  Trial trial;
+  Texts told;
+  InformerOptions options;
+  options.on_synced = [&] { told.push_back("synced"); };
+  options.on_turn = [&] {
+    if (told.empty() || told.back() != "turn") told.push_back("turn");
+  };
+  trial.server.answer(0, "nobody there").fail(403, "Forbidden").list(100, {});
+  trial.server.fail(410, "Expired").list(200, {});
+  trial.run(options);
+  EXPECT_EQ(told, (Texts{"turn", "synced", "turn"})) << "once";
+
+  test::ScriptedServer server;
+  server.fail(403, "Forbidden");
+  Notes notes;
+  options = {};
+  options.sleep = [&](milliseconds, std::stop_token) { server.all_is_said.request_stop(); };
+  kube::Client client(server, {.sleep = [](milliseconds) {}, .tries = 1});
+  Informer informer(client, kube::kPods, options, notes);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(informer.wait_tried(stop.get_token()));
+  informer.run(server.all_is_said.get_token());
+  EXPECT_TRUE(informer.wait_tried({}));
+  EXPECT_FALSE(informer.synced());
+}
+
 TEST(Informer, tells_those_who_wait_that_the_first_list_is_whole) {
   test::ScriptedServer server;
   server.list(100, {});

@@ -18,7 +18,8 @@ using std::chrono::seconds;
 struct Trial : kube::Transport {
   test::LeaseServer server;
   Monotonic now = seconds(1000);
-  std::deque<int> failures;  // of the next requests: a code, or 0 for none
+  static constexpr int kHangs = -1;
+  std::deque<int> failures;  // of the next requests: a code, 0 for none, kHangs until its deadline
   std::vector<std::string> errors;
   std::function<void()> on_rest = [] {};
   std::stop_source stop;
@@ -29,6 +30,8 @@ struct Trial : kube::Transport {
       code = failures.front();
       failures.pop_front();
     }
+    if (code == kHangs) now += request.deadline;
+    if (code == kHangs) return {};
     if (code != 200) return {code, {}, R"({"kind":"Status","reason":"Down"})"};
     return server.handle(request, now);
   }
@@ -37,7 +40,10 @@ struct Trial : kube::Transport {
     return {};
   }
 
-  kube::Client client{*this, {.sleep = [](milliseconds) {}, .tries = 1}};
+  kube::Client client{*this,
+                      {.sleep = [](milliseconds) {},
+                       .deadline = [this] { return elector.left_of_try(); },
+                       .tries = 1}};
   LeaderElector elector{client, options("us")};
 
   LeaderOptions options(const std::string& identity) {
@@ -142,6 +148,25 @@ TEST(LeaderElector, survives_failures_that_are_shorter_than_the_renew_deadline) 
   EXPECT_TRUE(trial.elector.keep(trial.stop.get_token()));
   EXPECT_EQ(trial.errors.size(), 3u);
   EXPECT_EQ(trial.holder(), "");
+}
+
+TEST(LeaderElector, a_call_that_hangs_costs_no_leadership) {
+  const std::deque<int> reading{Trial::kHangs}, writing{200, Trial::kHangs};
+  for (const auto& calls : {reading, writing}) {
+    Trial trial;
+    ASSERT_TRUE(trial.elector.acquire({}));
+    trial.failures = calls;
+    int rests = 0;
+    trial.on_rest = [&] {
+      EXPECT_TRUE(trial.elector.holds()) << "rest " << rests;
+      if (++rests == 3) trial.stop.request_stop();
+    };
+    const Monotonic began = trial.now;
+    EXPECT_TRUE(trial.elector.keep(trial.stop.get_token()));
+    EXPECT_EQ(rests, 3);
+    EXPECT_LE(trial.now - began, seconds(4) + 3 * milliseconds(2400));
+    EXPECT_EQ(trial.holder(), "");
+  }
 }
 
 TEST(LeaderElector, gives_up_when_the_renew_deadline_passes) {

@@ -8,6 +8,7 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/validation.h"
 #include "tests/operator/job/job_fixtures.h"
+#include "trainer/contract/config/config_fields.h"
 
 // What the API server's schema takes, the operator's reader takes, and nothing more.
 namespace coxswain::crd {
@@ -53,6 +54,12 @@ job::Json full_job() {
   return to_json(job::read_job(std::string_view(test::kEveryField), "job.yaml"));
 }
 
+std::string pointer_of(std::string_view key) {
+  std::string pointer = "/spec/training/" + std::string(key);
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  return pointer;
+}
+
 // What the operator says of this field alone, with this value in a job that has every field.
 std::string answer(const std::string& pointer, const job::Json& value) {
   job::Json object = full_job();
@@ -61,7 +68,8 @@ std::string answer(const std::string& pointer, const job::Json& value) {
   for (const job::Problem& problem : validate(job::read_job(object), {}))
     if (problem.path == path_of(pointer) &&
         (problem.message.starts_with("must be") || problem.message.starts_with("out of range") ||
-         problem.message.starts_with("unknown")))
+         problem.message.starts_with("unknown") ||
+         problem.message.find("not in this version") != std::string::npos))
       answers += problem.message + "; ";
   return answers;
 }
@@ -113,6 +121,7 @@ TEST(Agreement, numbers_have_the_same_limits) {
   EXPECT_GT(fields, 10);
 }
 
+// Words of later versions are refused by both.
 TEST(Agreement, enumerations_have_the_same_words) {
   int fields = 0;
   each_field_of_spec([&](const std::string& pointer, const Json& schema) {
@@ -123,6 +132,10 @@ TEST(Agreement, enumerations_have_the_same_words) {
     expect_refused(pointer, 7);
   });
   EXPECT_GT(fields, 20);
+  expect_refused("/spec/strategy", "ParameterServer");
+  for (const contract::Field& field : contract::kFields)
+    for (const std::string_view word : contract::split_choices(field.later))
+      expect_refused(pointer_of(field.key), std::string(word));
 }
 
 TEST(Agreement, truths_are_no_texts) {

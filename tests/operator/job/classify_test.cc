@@ -34,7 +34,7 @@ void expect_rows(const job::TrainingJob& job, const std::vector<Row>& rows) {
 
 }  // namespace
 
-// The table of the contract, section 5.
+// The table of docs/contract.md, "Causes".
 TEST(Classify, follows_the_table) {
   expect_rows(
       make_job().running(),

@@ -27,6 +27,29 @@ struct Situation {
 std::vector<Situation> starts() {
   return {
       {"starts_a_new_job", make_job(), [](auto&) {}},
+      {"makes_keys_before_the_first_gang", make_job(),
+       [](auto& seen) { seen.value().keys_secret.clear(); }},
+      {"tells_of_a_gang_that_its_keys_are_refused", make_job(),
+       [](auto& seen) {
+         seen.value().keys_secret.clear();
+         seen.value().rejection = job::Rejection{"Forbidden", "exceeded quota: secrets=0"};
+       }},
+      {"needs_no_keys_for_ranks_that_start_themselves", make_job().env(),
+       [](auto& seen) { seen.value().keys_secret.clear(); }},
+      {"makes_keys_for_a_gang_that_has_none",
+       [] {
+         auto job = make_job().queued();
+         job.status().keys_secret.clear();
+         return job;
+       }(),
+       [](auto& seen) { seen.value().keys_secret.clear(); }},
+      {"stores_the_name_of_its_keys_before_a_pod_tells_it",
+       [] {
+         auto job = make_job().queued();
+         job.status().keys_secret.clear();
+         return job;
+       }(),
+       [](auto&) {}},
       {"creates_objects_then_the_whole_gang", make_job().queued(), [](auto&) {}},
       {"creates_servers_too", make_job().servers(2).queued(), [](auto&) {}},
       {"makes_a_pod_group_for_a_gang_scheduler",
@@ -52,6 +75,21 @@ std::vector<Situation> starts() {
       {"tells_what_the_api_server_refused", make_job().queued(),
        [](auto& seen) {
          seen.value().rejection = job::Rejection{"QuotaExceeded", "exceeded quota: pods=2"};
+       }},
+      {"waits_for_a_pod_of_an_earlier_job", make_job().queued(),
+       [](auto& seen) {
+         seen.running(0).value().predecessor =
+             job::Predecessor{"Pod", "mnist-worker-1", "node-3", kStart + Seconds(50)};
+       }},
+      {"says_what_to_do_about_a_stuck_predecessor", make_job().queued(),
+       [](auto& seen) {
+         seen.after(170).running(0).value().predecessor =
+             job::Predecessor{"Pod", "mnist-worker-1", "node-3", kStart + Seconds(50)};
+       }},
+      {"says_that_an_earlier_service_does_not_go", make_job().queued(),
+       [](auto& seen) {
+         seen.after(170).value().predecessor =
+             job::Predecessor{"Service", "mnist", "", kStart + Seconds(50)};
        }},
       {"leaves_a_deleted_job_alone",
        [] {
@@ -151,6 +189,10 @@ std::vector<Situation> failures() {
        [](auto& seen) { seen.failed(0, 137).reason("OOMKilled").running(1); }},
       {"heals_a_lost_status", make_job().running(),
        [](auto& seen) { seen.running(0).attempt(4).running(1).attempt(4); }},
+      {"takes_no_number_from_a_label_that_nobody_counted_to", make_job().running(),
+       [](auto& seen) { seen.running(0).attempt(2147483647).running(1); }},
+      {"deletes_what_an_absurd_label_stands_on", make_job().queued(),
+       [](auto& seen) { seen.running(0).attempt(2147483647).pending(1); }},
   };
 }
 
@@ -248,6 +290,10 @@ std::vector<Situation> ends() {
          return job;
        }(),
        [](auto& seen) { seen.succeeded(0).running(1); }},
+      {"gives_sidecars_their_grace_to_end", make_job().env().ended(Phase::kSucceeded),
+       [](auto& seen) { seen.after(59).succeeded(0).lingering().succeeded(1); }},
+      {"deletes_pods_whose_sidecars_run_on", make_job().env().ended(Phase::kSucceeded),
+       [](auto& seen) { seen.after(60).succeeded(0).lingering().succeeded(1); }},
       {"creates_nothing_for_a_finished_job", make_job().ended(Phase::kFailed), [](auto&) {}},
       {"deletes_the_job_after_its_ttl",
        [] {
@@ -282,6 +328,35 @@ std::vector<Situation> ends() {
       {"deletes_the_gang_of_a_suspended_job", make_job().suspended(),
        [](auto& seen) { seen.running(0).running(1).terminating(110); }},
       {"rests_while_suspended", make_job().suspended(), [](auto&) {}},
+      {"keeps_its_pod_group_while_pods_leave",
+       [] {
+         auto job = make_job().suspended();
+         job.status().pod_group = job::GangScheduler::kVolcano;
+         return job;
+       }(),
+       [](auto& seen) { seen.running(0).terminating(110); }},
+      {"deletes_its_pod_group_after_the_last_pod",
+       [] {
+         auto job = make_job().suspended();
+         job.status().pod_group = job::GangScheduler::kVolcano;
+         return job;
+       }(),
+       [](auto&) {}},
+      {"deletes_the_group_of_the_scheduler_before",
+       [] {
+         auto job = make_job().suspended().suspend(false);
+         job.spec().run_policy.scheduling.gang = job::GangScheduler::kCoscheduling;
+         job.status().pod_group = job::GangScheduler::kVolcano;
+         return job;
+       }(),
+       [](auto&) {}},
+      {"deletes_the_pod_group_of_an_ended_job",
+       [] {
+         auto job = make_job().ended(Phase::kSucceeded);
+         job.status().pod_group = job::GangScheduler::kCoscheduling;
+         return job;
+       }(),
+       [](auto& seen) { seen.succeeded(0); }},
       {"suspends_a_new_job", make_job().suspend(), [](auto&) {}},
       {"resumes_with_the_next_attempt", make_job().suspended(1).suspend(false), [](auto&) {}},
   };

@@ -1,5 +1,6 @@
 #include "operator/job/job_reader.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -56,6 +57,24 @@ TEST(JobReader, reads_every_field) {
   EXPECT_EQ(spec.rendezvous, std::vector<Framework>{Framework::kPyTorch});
 }
 
+// kubectl reads YAML 1.1: what it takes for a flag is no text for the API server.
+TEST(JobReader, reads_plain_words_as_kubectl_does) {
+  const std::vector<std::pair<std::string, Json>> cases{
+      {"yes", true},  {"On", true},       {"y", true},
+      {"true", true}, {"off", false},     {"N", false},
+      {"yEs", "yEs"}, {"\"yes\"", "yes"}, {"~", nullptr},
+      {"0x1f", 31},   {"+3", 3},          {"1e1", 10.0},
+      {"0o8", "0o8"}, {"1:30", "1:30"},   {"2026-01-01", "2026-01-01"}};
+  for (const auto& [text, expected] : cases) {
+    const TrainingJob job = read_job("spec: {volumes: {data: {x: " + text + "}}}", "job.yaml");
+    EXPECT_EQ(job.spec.data_volume->at("x"), expected) << text;
+  }
+  const TrainingJob job = read_job("spec: {image: .inf}", "job.yaml");
+  EXPECT_THAT(validate(job, {}),
+              testing::Contains(
+                  Problem{"spec.image", 1, "must be a text, got a number that is not finite"}));
+}
+
 TEST(JobReader, reads_back_what_it_writes) {
   for (const char* text : {kSmallestJob, kEveryField}) {
     const TrainingJob job = read_job(std::string_view(text), "job.yaml");
@@ -72,12 +91,14 @@ TEST(JobReader, reads_back_every_field_of_a_status) {
   status.attempt = 3;
   status.workers = 4;
   status.image = "trainer:1";
+  status.keys_secret = "all-keys-0a1b2c3d";
   status.restarts = {1, 2, 3, 4, 5};
   status.backoff_step = 2;
   const Time time = *parse_time("2026-01-31T12:00:01Z");
   status.attempt_start_time = time;
   status.next_retry_time = time + Seconds(10);
   status.succeeded_ranks = "0-3,7";
+  status.pod_group = GangScheduler::kVolcano;
   status.last_failure =
       Failure{time, 2, Role::kServer, 1, 5, "p", "n", 137, "OOMKilled", "Load", "m"};
   status.replicas[Role::kWorker] = {4, 3, 2, 1, 5};
@@ -109,7 +130,8 @@ TEST(JobReader, writes_what_columns_show_and_reads_nothing_from_it) {
 
 TEST(JobReader, survives_a_spoiled_status) {
   for (const char* text : {"null", "7", "[]", R"({"attempt":"x","restarts":[],"conditions":[1,{}],
-       "progress":7,"startTime":"yesterday","replicaStatuses":{"Worker":9},"workers":-3})"}) {
+       "progress":7,"startTime":"yesterday","replicaStatuses":{"Worker":9},"workers":-3})",
+                           R"({"attempt":2147483647,"workers":4097})"}) {
     const Status status = read_status(Json::parse(text));
     EXPECT_EQ(status.attempt, 0);
     EXPECT_EQ(status.workers, 0);

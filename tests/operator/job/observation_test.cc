@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "operator/job/conditions.h"
+#include "operator/job/job_reader.h"
 #include "tests/support/job_builders.h"
 
 namespace coxswain::test {
@@ -57,6 +58,30 @@ TEST(Patience, depends_on_what_there_is_to_tell) {
     row.change(after);
     EXPECT_EQ(patience(before, after).count(), row.patience.count()) << row.what;
   }
+}
+
+// The node's clock is an hour ahead, an hour behind: neither stops the progress, nor lets all of it
+// through.
+TEST(Observation, spaces_progress_by_the_clock_of_rank_zero) {
+  const auto at = [](int seconds) { return job::to_text(kStart + Seconds(seconds)); };
+  struct Row {
+    int stored, told;
+    bool entered;
+  };
+  for (const int skew : {-3600, 0, 3600})
+    for (const Row row : {Row{0, 29, false}, {0, 30, true}, {20, 10, true}}) {
+      auto job = make_job().running();
+      job.status().progress.emplace().time = at(skew + row.stored);
+      job.status().checkpoint = job::CheckpointStatus{1, at(skew + row.stored), "step-1", 9};
+      auto seen = observed(job);
+      seen.running(0).running(1);
+      seen.value().progress.emplace().time = at(skew + row.told);
+      seen.value().progress->step = 7;
+      seen.value().checkpoint = job::CheckpointStatus{2, at(skew + row.told), "step-2", 9};
+      const auto status = job::with_observations(job, seen, job::view_gang(job, seen));
+      EXPECT_EQ(status.progress->step == 7, row.entered) << skew << " " << row.told;
+      EXPECT_EQ(status.checkpoint->step == 2, row.entered) << skew << " " << row.told;
+    }
 }
 
 TEST(Observation, takes_the_checkpoint_that_rank_zero_saved_when_it_was_told_to_leave) {

@@ -4,6 +4,7 @@
 
 #include "operator/job/conditions.h"
 #include "operator/job/job_reader.h"
+#include "operator/job/words.h"
 #include "tests/support/job_builders.h"
 
 namespace coxswain::test {
@@ -46,9 +47,13 @@ std::string status_changes(const job::Status& before, const job::Status& after) 
     if (old != fresh) text += fmt::format("  {} {}\n", name, fresh);
   };
   changed("workers", before.workers, after.workers);
+  changed("hostPort", before.host_port, after.host_port);
   changed("image", before.image, after.image);
+  changed("keysSecret", before.keys_secret, after.keys_secret);
   changed("backoffStep", before.backoff_step, after.backoff_step);
   changed("succeededRanks", before.succeeded_ranks, after.succeeded_ranks);
+  changed("podGroup", word(job::kGangSchedulers, before.pod_group),
+          word(job::kGangSchedulers, after.pod_group));
   changed("nextRetryTime", relative(before.next_retry_time), relative(after.next_retry_time));
   changed("startTime", relative(before.start_time), relative(after.start_time));
   changed("completionTime", relative(before.completion_time), relative(after.completion_time));

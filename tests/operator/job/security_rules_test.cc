@@ -12,11 +12,17 @@ namespace coxswain::test {
 
 namespace {
 
-// One row: a PodSpec of a template, and the path within it that is refused; empty: none.
+using job::PodSecurity;
+
+// One row: a PodSpec of a template, and the path within it that is refused; empty: none. `baseline`
+// refuses the same, or nothing.
 struct Row {
   std::string pod;
   std::string refused;
+  PodSecurity from = PodSecurity::kBaseline;  // the widest level that refuses it
 };
+
+constexpr PodSecurity kOnlyRestricted = PodSecurity::kRestricted;
 
 std::string job_with(const std::string& pod_template) {
   return R"({"apiVersion":"coxswain.dev/v1alpha1","kind":"TrainingJob","metadata":{"name":"x"},
@@ -27,7 +33,8 @@ std::string job_with(const std::string& pod_template) {
 }
 
 std::string in_container(const std::string& fields, const char* list = "") {
-  const std::string container = R"({"name":"trainer","image":"a",)" + fields + "}";
+  const std::string name = *list ? "first" : "trainer";
+  const std::string container = R"({"name":")" + name + R"(","image":"a",)" + fields + "}";
   if (std::string(list).empty()) return R"({"containers":[)" + container + "]}";
   return R"({"containers":[{"name":"trainer"}],")" + std::string(list) + "\":[" + container + "]}";
 }
@@ -40,9 +47,9 @@ std::string in_pod(const std::string& fields) {
   return R"({"containers":[{"name":"trainer"}],)" + fields + "}";
 }
 
-std::string refusals(const std::string& text, bool unrestricted = false) {
+std::string refusals(const std::string& text, PodSecurity level = PodSecurity::kRestricted) {
   job::Installation installation;
-  installation.unrestricted_templates = unrestricted;
+  installation.pod_security = level;
   std::string paths;
   for (const auto& problem : job::validate(job::read_job(text, "job.json"), installation))
     paths += (paths.empty() ? "" : " ") + problem.path;
@@ -51,29 +58,32 @@ std::string refusals(const std::string& text, bool unrestricted = false) {
 
 void check(const std::vector<Row>& rows) {
   constexpr const char* kTemplate = "spec.replicaSpecs.Worker.template.spec.";
-  for (const auto& [pod, refused] : rows) {
-    const std::string expected = refused.empty() ? "" : kTemplate + refused;
-    EXPECT_EQ(refusals(job_with("{\"spec\":" + pod + "}")), expected) << pod;
-  }
+  for (const auto& [pod, refused, from] : rows)
+    for (const auto level :
+         {PodSecurity::kPrivileged, PodSecurity::kBaseline, PodSecurity::kRestricted}) {
+      const std::string expected = refused.empty() || level < from ? "" : kTemplate + refused;
+      EXPECT_EQ(refusals(job_with("{\"spec\":" + pod + "}"), level), expected)
+          << pod << " at " << job::word(job::kPodSecurityLevels, level);
+    }
 }
 
 }  // namespace
 
-// The controls of Pod Security `restricted`, one by one, as its admission tests them.
+// The controls of Pod Security, one by one, as its admission tests them.
 TEST(SecurityRules, refuse_what_restricted_forbids_of_a_pod) {
   check({
       {in_pod(R"("hostNetwork":true)"), "hostNetwork"},
       {in_pod(R"("hostPID":true)"), "hostPID"},
       {in_pod(R"("hostIPC":true)"), "hostIPC"},
       {in_pod(R"("hostNetwork":false,"hostUsers":false)"), ""},
-      {in_pod(R"("automountServiceAccountToken":true)"), "automountServiceAccountToken"},
-      {in_pod(R"("serviceAccountName":"admin")"), "serviceAccountName"},
-      {in_pod(R"("serviceAccountName":"default")"), ""},
-      {in_pod(R"("os":{"name":"windows"})"), "os.name"},
+      {in_pod(R"("serviceAccountName":"robot","automountServiceAccountToken":true)"), ""},
+      {in_pod(R"("os":{"name":"windows"})"), "os.name", PodSecurity::kPrivileged},
       {in_pod(R"("os":{"name":"linux"})"), ""},
       {in_pod(R"("ephemeralContainers":[{"name":"d"}])"), "ephemeralContainers[0]"},
-      {in_pod(R"("securityContext":{"runAsNonRoot":false})"), "securityContext.runAsNonRoot"},
-      {in_pod(R"("securityContext":{"runAsUser":0})"), "securityContext.runAsUser"},
+      {in_pod(R"("securityContext":{"runAsNonRoot":false})"), "securityContext.runAsNonRoot",
+       kOnlyRestricted},
+      {in_pod(R"("securityContext":{"runAsUser":0})"), "securityContext.runAsUser",
+       kOnlyRestricted},
       {in_pod(R"("securityContext":{"runAsUser":1000,"fsGroup":2000})"), ""},
       {in_pod(R"("securityContext":{"seccompProfile":{"type":"Unconfined"}})"),
        "securityContext.seccompProfile.type"},
@@ -102,22 +112,25 @@ TEST(SecurityRules, refuse_what_restricted_forbids_of_a_container) {
   std::vector<Row> rows;
   for (const char* list : {"", "initContainers"}) {
     const std::string place = std::string(*list ? list : "containers") + "[0].";
-    const auto add = [&](const char* fields, const char* refused) {
+    const auto add = [&](const char* fields, const char* refused,
+                         PodSecurity from = PodSecurity::kBaseline) {
       rows.push_back(
-          {in_context(fields, list), *refused ? place + "securityContext." + refused : ""});
+          {in_context(fields, list), *refused ? place + "securityContext." + refused : "", from});
     };
     add(R"("privileged":true)", "privileged");
     add(R"("privileged":false)", "");
-    add(R"("allowPrivilegeEscalation":true)", "allowPrivilegeEscalation");
+    add(R"("allowPrivilegeEscalation":true)", "allowPrivilegeEscalation", kOnlyRestricted);
     add(R"("allowPrivilegeEscalation":false)", "");
-    add(R"("runAsNonRoot":false)", "runAsNonRoot");
-    add(R"("runAsUser":0)", "runAsUser");
+    add(R"("runAsNonRoot":false)", "runAsNonRoot", kOnlyRestricted);
+    add(R"("runAsUser":0)", "runAsUser", kOnlyRestricted);
     add(R"("procMount":"Unmasked")", "procMount");
     add(R"("procMount":"Default")", "");
     add(R"("capabilities":{"add":["NET_RAW"],"drop":["ALL"]})", "capabilities.add[0]");
+    add(R"("capabilities":{"add":["IPC_LOCK"]})", "capabilities.add[0]");
+    add(R"("capabilities":{"add":["CHOWN"]})", "capabilities.add[0]", kOnlyRestricted);
     add(R"("capabilities":{"add":["NET_BIND_SERVICE"],"drop":["ALL"]})", "");
-    add(R"("capabilities":{"drop":["NET_RAW"]})", "capabilities.drop");
-    add(R"("capabilities":{"drop":[]})", "capabilities.drop");
+    add(R"("capabilities":{"drop":["NET_RAW"]})", "capabilities.drop", kOnlyRestricted);
+    add(R"("capabilities":{"drop":[]})", "capabilities.drop", kOnlyRestricted);
     add(R"("seccompProfile":{"type":"Unconfined"})", "seccompProfile.type");
     add(R"("appArmorProfile":{"type":"Unconfined"})", "appArmorProfile.type");
     add(R"("seLinuxOptions":{"type":"spc_t"})", "seLinuxOptions.type");
@@ -168,13 +181,15 @@ TEST(SecurityRules, refuse_volumes_of_the_host_and_of_other_systems) {
                            "portworxVolume",
                            "scaleIO",
                            "storageos",
-                           "photonPersistentDisk",
-                           "image"})
+                           "photonPersistentDisk"})
     rows.push_back({in_pod(R"("volumes":[{"name":"v",")" + std::string(kind) + R"(":{}}])"),
-                    "volumes[0]." + std::string(kind)});
-  for (const char* kind : {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral",
-                           "persistentVolumeClaim", "projected", "secret"})
-    rows.push_back({in_pod(R"("volumes":[{"name":"v",")" + std::string(kind) + R"(":{}}])"), ""});
+                    "volumes[0]." + std::string(kind),
+                    kind == std::string("hostPath") ? PodSecurity::kBaseline : kOnlyRestricted});
+  for (const char* source :
+       {R"("configMap":{"name":"a"})", R"("csi":{})", R"("downwardAPI":{})", R"("emptyDir":{})",
+        R"("ephemeral":{})", R"("image":{})", R"("persistentVolumeClaim":{"claimName":"a"})",
+        R"("projected":{})", R"("secret":{"secretName":"a"})"})
+    rows.push_back({in_pod(R"("volumes":[{"name":"v",)" + std::string(source) + "}]"), ""});
   check(rows);
 }
 
@@ -187,20 +202,34 @@ TEST(SecurityRules, refuse_app_armor_annotations_that_confine_nothing) {
             "container.apparmor.security.beta.kubernetes.io/trainer":")" +
         std::string(profile) + R"("}},"spec":{"containers":[{"name":"trainer"}]}})");
     EXPECT_EQ(refusals(text).empty(), fits) << profile;
-    EXPECT_EQ(refusals(text, true), "") << "the chart allows it";
+    EXPECT_EQ(refusals(text, PodSecurity::kBaseline).empty(), fits) << profile;
+    EXPECT_EQ(refusals(text, PodSecurity::kPrivileged), "");
   }
+}
+
+// A label that was not read must not pass for the namespace's own.
+TEST(SecurityRules, tell_the_level_and_why_it_may_be_another) {
+  const job::TrainingJob job = job::read_job(
+      std::string_view(job_with("{\"spec\":" + in_pod(R"("hostNetwork":true)") + "}")), "job.json");
+  job::Installation installation{.pod_security = PodSecurity::kBaseline,
+                                 .pod_security_doubt = "namespace a can't be read: 403 Forbidden"};
+  EXPECT_EQ(job::validate(job, installation).at(0).message,
+            "true is outside Pod Security `baseline` (namespace a can't be read: 403 Forbidden); "
+            "remove it");
 }
 
 // What the operator adds to a pod may not meet a thing of the template's.
 TEST(TemplateRules, refuse_what_collides_with_our_own_volumes) {
   check({
-      {in_pod(R"("volumes":[{"name":"data","emptyDir":{}}])"), "volumes[0].name"},
+      {in_pod(R"("volumes":[{"name":"data","emptyDir":{}}])"), "volumes[0].name",
+       PodSecurity::kPrivileged},
       {in_pod(R"("volumes":[{"name":"checkpoints","emptyDir":{}}])"), ""},
-      {in_pod(R"("volumes":[{"name":"coxswain-run","emptyDir":{}}])"), "volumes[0].name"},
+      {in_pod(R"("volumes":[{"name":"coxswain-run","emptyDir":{}}])"), "volumes[0].name",
+       PodSecurity::kPrivileged},
       {in_container(R"("volumeMounts":[{"name":"data","mountPath":"/data"}])"),
-       "containers[0].volumeMounts[0].mountPath"},
+       "containers[0].volumeMounts[0].mountPath", PodSecurity::kPrivileged},
       {in_container(R"("volumeMounts":[{"name":"data","mountPath":"/etc/coxswain"}])"),
-       "containers[0].volumeMounts[0].mountPath"},
+       "containers[0].volumeMounts[0].mountPath", PodSecurity::kPrivileged},
       {in_container(R"("volumeMounts":[{"name":"data","mountPath":"/mine"}])"), ""},
       {in_container(R"("volumeMounts":[{"name":"data","mountPath":"/checkpoints"}])"), ""},
       {in_container(R"("volumeMounts":[{"name":"data","mountPath":"/data"}])", "initContainers"),

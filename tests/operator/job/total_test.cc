@@ -77,8 +77,9 @@ TEST(Total, nothing_throws_for_any_object) {
       seen.running(0).failed(1, 71).said("PeerLost").attempt(1).pending(2).succeeded(3);
       (void)job::plan(job, seen);
       (void)job::validate(job, {});
-      (void)job::validate(
-          job, {.trainer_image = "", .unrestricted_templates = true, .parameter_server = true});
+      for (const auto level : {job::PodSecurity::kPrivileged, job::PodSecurity::kBaseline})
+        (void)job::validate(job,
+                            {.trainer_image = "", .pod_security = level, .parameter_server = true});
       job.status.workers = 3;
       for (const job::WorkerId& id : job::gang(job)) (void)to_text(job::worker_spec(job, id));
       (void)job::training_config(job);

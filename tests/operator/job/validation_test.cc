@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/job/job_reader.h"
+#include "operator/job/plan.h"
 #include "tests/support/test_flags.h"
 #include "trainer/contract/error.h"
 
@@ -118,6 +120,16 @@ std::vector<Case> values() {
       {"launcher_mpi_without_command", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
                                            "  replicaSpecs: {Worker: {replicas: 2, template: "
                                            "{spec: {containers: [{name: a, image: b}]}}}}\n"},
+      {"launcher_env_with_training", spec("  launcher: Env\n")},
+      {"launcher_env_with_training_and_slots", std::string(kHead) + kMeta +
+                                                   "spec:\n  launcher: Env\n  slotsPerWorker: 4\n  "
+                                                   "replicaSpecs: {Worker: {replicas: 1}}\n" +
+                                                   kTraining},
+      {"launcher_env_with_training_that_may_grow",
+       std::string(kHead) + kMeta +
+           "spec:\n  launcher: Env\n  replicaSpecs: {Worker: {replicas: 1}}\n"
+           "  elasticPolicy: {maxReplicas: 3}\n" +
+           kTraining},
       {"nothing_to_run", std::string(kHead) + kMeta + "spec:\n" + kWorkers},
       {"image_malformed", spec("  image: \":latest:\"\n")},
       {"image_newline", spec("  image: \"a\\nb\"\n")},
@@ -148,6 +160,14 @@ std::vector<Case> values() {
        with_training("    model: mlp\n    data: {format: mnist}\n    epoch: 3\n")},
       {"training_bad_value", with_training("    model: mlp\n    data: {format: mnist}\n"
                                            "    batchSize: lots\n")},
+      {"checkpoint_without_volume", spec("  checkpoint: {everySteps: 5}\n")},
+      {"checkpoint_without_training",
+       std::string(kHead) + kMeta +
+           "spec:\n  checkpoint: {keep: 5}\n  replicaSpecs: {Worker: {replicas: 2, template: "
+           "{spec: {containers: [{name: a, image: b}]}}}}\n"},
+      {"training_mpi_without_mpirun", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                    "    communication: {backend: mpi}\n") +
+                                          "  launcher: Env\n"},
       {"training_not_in_this_version",
        with_training("    model: mlp\n    data: {format: recordio}\n")},
       {"training_too_few_shards",
@@ -155,6 +175,17 @@ std::vector<Case> values() {
            "spec:\n  replicaSpecs: {Worker: {replicas: 9}}\n  training: {model: mlp, data: "
            "{format: "
            "mnist}, batchSemantics: global, batchSize: 64, reproducible: anyWorldSize}\n"},
+      {"scheduling_queue_of_coscheduling",
+       spec("  runPolicy: {schedulingPolicy: {gang: Coscheduling, queue: q}}\n")},
+      {"scheduling_timeout_of_volcano",
+       spec("  runPolicy: {schedulingPolicy: {gang: Volcano, scheduleTimeoutSeconds: 9}}\n")},
+      {"scheduling_without_gang",
+       spec("  runPolicy: {schedulingPolicy: {queue: q, minAvailable: 1, minResources: {cpu: 1},\n"
+            "    scheduleTimeoutSeconds: 9}}\n")},
+      {"scheduling_more_than_the_gang",
+       spec("  runPolicy: {schedulingPolicy: {gang: Volcano, minAvailable: 3}}\n")},
+      {"rendezvous_of_env", spec("  rendezvous: [PyTorch, TensorFlow, Horovod]\n")},
+      {"rendezvous_of_mpi", spec("  launcher: Env\n  rendezvous: [PyTorch, Horovod]\n")},
       {"several_problems",
        spec("  successPolicy: x\n  runPolicy: {backoffLimit: -1}\n  imagee: y\n")},
   };
@@ -176,10 +207,11 @@ std::vector<Case> templates() {
        with_pod("          hostNetwork: true\n          containers: [{name: trainer}]\n")},
       {"pod_host_path", with_pod("          containers: [{name: trainer}]\n          volumes: "
                                  "[{name: x, hostPath: {path: /}}]\n")},
-      {"pod_service_account",
-       with_pod("          serviceAccountName: admin\n          containers: [{name: trainer}]\n")},
       {"pod_node_selector_number",
        with_pod("          nodeSelector: {disk: 3}\n          containers: [{name: trainer}]\n")},
+      {"pod_own_names_and_grace", with_pod("          hostname: a\n          subdomain: b\n"
+                                           "          terminationGracePeriodSeconds: 30\n"
+                                           "          containers: [{name: trainer}]\n")},
       {"pod_toleration_operator", with_pod("          tolerations: [{operator: Like}]\n          "
                                            "containers: [{name: trainer}]\n")},
       {"pod_affinity_namespace",
@@ -187,6 +219,7 @@ std::vector<Case> templates() {
            "          affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
            "[{namespaces: [kube-system]}]}}\n          containers: [{name: trainer}]\n")},
       {"container_command_text", with_container("command: python train.py")},
+      {"container_command_and_training", with_container("command: [python], args: [train.py]")},
       {"container_ld_preload", with_container("env: [{name: LD_PRELOAD, value: x}]")},
       {"container_nccl_comm_id", with_container("env: [{name: NCCL_COMM_ID, value: x}]")},
       {"container_our_environment",
@@ -253,8 +286,28 @@ TEST(Validation, accepts_more_where_the_installation_does) {
   const job::TrainingJob job = job::read_job(std::string_view(text), "job.yaml");
   EXPECT_EQ(job::validate(job, {}).size(), 3u);
   job::Installation open;
-  open.unrestricted_templates = true;
+  open.pod_security = job::PodSecurity::kPrivileged;
   EXPECT_EQ(job::validate(job, open), std::vector<job::Problem>{});
+}
+
+TEST(Validation, accepts_training_under_env_on_one_rank) {
+  const std::string text = std::string(kHead) + kMeta +
+                           "spec:\n  launcher: Env\n  replicaSpecs: {Worker: {replicas: 1}}\n" +
+                           kTraining;
+  const job::TrainingJob job = job::read_job(std::string_view(text), "job.yaml");
+  EXPECT_EQ(job::validate(job, {}), std::vector<job::Problem>{});
+}
+
+// Its label may change, and nobody tells.
+TEST(Validation, comes_back_to_a_job_that_another_level_would_let_start) {
+  const auto requeue = [](const char* pod) -> std::optional<job::Seconds> {
+    job::TrainingJob job = job::read_job(std::string_view(with_pod(pod)), "job.yaml");
+    job.status = job::plan(job, {}).status;
+    return job::plan(job, {}).requeue_after;
+  };
+  EXPECT_EQ(requeue("          hostNetwork: true\n          containers: [{name: trainer}]\n"),
+            job::Seconds(60));
+  EXPECT_EQ(requeue("          hostNetwork: true\n          containers: []\n"), std::nullopt);
 }
 
 TEST(Validation, accepts_a_full_template) {
@@ -265,7 +318,6 @@ TEST(Validation, accepts_a_full_template) {
       "          volumes: [{name: x, emptyDir: {}}]\n"
       "          containers:\n"
       "          - name: trainer\n"
-      "            command: [python, train.py]\n"
       "            env: [{name: OMP_NUM_THREADS, value: \"2\"},\n"
       "                  {name: B, valueFrom: {secretKeyRef: {name: a-1.b, key: c}}}]\n"
       "            ports: [{containerPort: 8080}]\n"

@@ -24,10 +24,9 @@ JobBuilder with_volumes(JobBuilder job) {
   return job;
 }
 
-JobBuilder with_own_command(JobBuilder job) {
-  job.spec().training.reset();
-  job.spec().worker.pod_template = job::Json::parse(
-      R"({"spec":{"containers":[{"name":"trainer","command":["python"],"args":["train.py"]}]}})");
+JobBuilder one_rank_under_env() {
+  auto job = make_job().workers(1);
+  job.spec().launcher = job::Launcher::kEnv;
   return job;
 }
 
@@ -36,22 +35,28 @@ JobBuilder with_own_command(JobBuilder job) {
 TEST(WorkerSpec, says_what_each_worker_is) {
   const std::pair<const char*, JobBuilder> jobs[] = {
       {"mpi", with_volumes(make_job()).running(2)},
-      {"env", with_volumes(make_job().env()).running()},
+      {"env", with_volumes(one_rank_under_env()).running()},
       {"mpi_own_command",
        [] {
-         auto job = with_own_command(make_job());
+         auto job = make_job().env();
          job.spec().launcher = job::Launcher::kMpi;
          return job.running();
        }()},
-      {"env_own_command", with_volumes(with_own_command(make_job())).running()},
+      {"env_own_command", with_volumes(make_job().env()).running()},
       {"env_slots",
        [] {
-         auto job = with_own_command(make_job());
+         auto job = make_job().env();
          job.spec().slots_per_worker = 4;
          job.spec().rendezvous = {job::Framework::kPyTorch};
          return job.running();
        }()},
       {"parameter_server", make_job().servers(2).running()},
+      {"parameter_server_own_command",
+       [] {
+         auto job = make_job().servers(1).env();
+         job.spec().server->pod_template = job.spec().worker.pod_template;
+         return job.running();
+       }()},
   };
   for (const auto& [name, job] : jobs)
     expect_golden(std::string("plans/workers/") + name + ".txt", gang_text(job));
@@ -69,6 +74,39 @@ TEST(WorkerSpec, tells_local_processes_nothing_of_pods) {
   EXPECT_EQ(spec.environment.at("COXSWAIN_CHECKPOINTS"), "/data/checkpoints");
   for (const auto& [name, value] : spec.environment)
     EXPECT_TRUE(name.starts_with("COXSWAIN_")) << name << "=" << value;
+}
+
+TEST(WorkerSpec, tells_ranks_what_becomes_of_the_batch) {
+  auto job = make_job().elastic(1, 4).running();
+  const auto told = [&] {
+    const auto spec = job::worker_spec(job, {job::Role::kWorker, 0, 0});
+    const auto found = spec.environment.find("COXSWAIN_BATCH_ON_RESIZE");
+    return found == spec.environment.end() ? "" : found->second;
+  };
+  EXPECT_EQ(told(), "");
+  job.spec().elastic->batch = job::BatchOnResize::kPerWorker;
+  EXPECT_EQ(told(), "perWorker");
+}
+
+TEST(WorkerSpec, tells_horovod_that_mpirun_starts_it) {
+  const auto told = [](JobBuilder job) {
+    job.spec().launcher = job::Launcher::kMpi;
+    const auto spec = job::worker_spec(job.running(), {job::Role::kWorker, 1, 0});
+    const auto found = spec.environment.find("HOROVOD_CONTROLLER");
+    return found == spec.environment.end() ? "" : found->second;
+  };
+  EXPECT_EQ(told(make_job().env()), "mpi");
+  EXPECT_EQ(told(make_job()), "") << "our trainer is none";
+  auto job = make_job();
+  job.spec().rendezvous = {job::Framework::kHorovod};
+  EXPECT_EQ(told(job), "mpi");
+  job = make_job().env();
+  job.spec().rendezvous.emplace();
+  EXPECT_EQ(told(job), "");
+  job = make_job().env();
+  job.spec().worker.pod_template["spec"]["containers"][0]["env"] = {
+      {{"name", "HOROVOD_CONTROLLER"}, {"value", "gloo"}}};
+  EXPECT_EQ(told(job), "") << "the template knows better";
 }
 
 TEST(WorkerSpec, serving_workers_mount_no_checkpoints) {
@@ -108,8 +146,33 @@ TEST(TrainingConfig, is_empty_without_training_and_for_a_wrong_one) {
   EXPECT_EQ(job::training_config(job), "");
 }
 
+// github.com/pytorch/pytorch/torch/distributed/argparse_util.py: the default of a flag of torchrun
+// is the environment's PET_ and the flag's name in capitals.
+TEST(WorkerSpec, plain_torchrun_finds_each_other) {
+  auto job = make_job().workers(4).env();
+  job.spec().slots_per_worker = 2;
+  auto environment = job::worker_spec(job.running(), {job::Role::kWorker, 1, 0}).environment;
+  EXPECT_EQ(environment.at("PET_NNODES"), "4");
+  EXPECT_EQ(environment.at("PET_NPROC_PER_NODE"), "2");
+  EXPECT_EQ(environment.at("PET_NODE_RANK"), "1");
+  EXPECT_EQ(environment.at("PET_MASTER_ADDR"), environment.at("MASTER_ADDR"));
+  EXPECT_EQ(environment.at("PET_MASTER_PORT"), "23456");
+}
+
+TEST(WorkerSpec, counts_the_gpus_and_not_the_slots) {
+  auto job = make_job().env();
+  job.spec().slots_per_worker = 2;
+  const auto gpus = [&] {
+    return job::worker_spec(job.running(), {}).environment.at("DEEPLEARNING_WORKER_GPU_COUNT");
+  };
+  EXPECT_EQ(gpus(), "0");
+  auto& container = job.spec().worker.pod_template["spec"]["containers"][0];
+  container["resources"]["limits"]["nvidia.com/gpu"] = 8;
+  EXPECT_EQ(gpus(), "8");
+}
+
 TEST(Slots, auto_is_the_gpu_limit_of_the_trainer) {
-  auto job = with_own_command(make_job());
+  auto job = make_job().env();
   job.spec().slots_per_worker.reset();
   EXPECT_EQ(job::slots_per_worker(job.spec()), 1);
   auto& container = job.spec().worker.pod_template["spec"]["containers"][0];

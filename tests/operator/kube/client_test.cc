@@ -21,6 +21,8 @@ Response wait_answer(int status, int wait_seconds) {
 
 const Json kObject = {{"metadata", {{"name", "a"}}}};
 
+Response too_long() { return {.retry_after = {}, .body = "over the limit", .is_too_long = true}; }
+
 class ClientTest : public testing::Test {
  protected:
   ClientOptions options() {
@@ -163,8 +165,7 @@ TEST_F(ClientTest, an_answer_that_is_no_object_is_no_answer) {
     transport_.script({answer(200, body)});
     const auto result = client_.get(kPods, "ns", "a");
     ASSERT_FALSE(result) << body;
-    EXPECT_EQ(to_text(result.error()),
-              "NoAnswer: the answer (200) is no object of the API, or nested too deep");
+    EXPECT_EQ(to_text(result.error()), "NoAnswer: the answer (200) is no object of the API");
   }
 }
 
@@ -186,6 +187,26 @@ TEST_F(ClientTest, lists_page_by_page) {
   EXPECT_EQ(requests[0].target,
             "/api/v1/namespaces/ns/pods?limit=500&labelSelector=coxswain.dev%2Fjob%2Cx%3Dy");
   EXPECT_EQ(requests[1].target, requests[0].target + "&continue=t%2F1");
+}
+
+// A page of 500 may hold objects of 1.5 MiB each.
+TEST_F(ClientTest, a_page_that_is_too_long_is_asked_for_with_fewer_objects) {
+  transport_.on_send = [](const Request& request) {
+    if (request.target.find("limit=7") == std::string::npos) return too_long();
+    const bool is_first = request.target.find("continue") == std::string::npos;
+    return is_first ? answer(200, page("a", "t")) : answer(200, page("b", ""));
+  };
+  std::string names;
+  EXPECT_TRUE(
+      client_.list(kPods, {"", "", 500}, [&](const Json& item) { names += meta_of(item).name; }));
+  EXPECT_EQ(names, "ab");
+  EXPECT_EQ(transport_.requests().size(), 4u) << "500, 62, 7, and the next page with 7";
+}
+
+TEST_F(ClientTest, a_single_object_that_is_too_long_ends_the_list) {
+  transport_.script({too_long()});
+  EXPECT_EQ(client_.list(kPods, {"", "", 500}, [](const Json&) {}).error().reason, "TooLong");
+  EXPECT_EQ(transport_.requests().size(), 4u) << "500, 62, 7, 1";
 }
 
 TEST_F(ClientTest, an_expired_page_begins_the_list_anew) {
@@ -272,7 +293,7 @@ TEST_F(ClientTest, every_end_of_a_watch_is_told_apart) {
       {"{\"type\":\"NEW\",\"object\":{}}\n", answer(200), true,
        "BadWatch: the watch sent a line of 26 bytes that is no event"},
       {std::string(kMaxLineBytes + 1, 'x'), answer(200), true,
-       "BadWatch: the watch sent a line over 8 MiB"},
+       "BadWatch: the watch sent a line over 16 MiB"},
       {R"({"type":"ERROR","object":{}})"
        "\n",
        answer(200), false, "500 InternalError: the answer (2 bytes) is no Status of the API"},

@@ -9,6 +9,7 @@
 
 #include "operator/kube/certificates.h"
 #include "operator/kube/exec_credential.h"
+#include "operator/kube/object.h"
 #include "operator/kube/server_url.h"
 #include "operator/kube/watched_file.h"
 #include "tests/operator/kube/certificate_maker.h"
@@ -232,6 +233,7 @@ TEST_F(ConfigTest, a_user_that_can_not_be_is_refused) {
                         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n"
                         "-----END ENCRYPTED PRIVATE KEY-----\n"};
   write("bad.token", "two words");
+  write("empty.token", "\n");
   const struct {
     std::string user;
     std::string error;
@@ -249,8 +251,14 @@ TEST_F(ConfigTest, a_user_that_can_not_be_is_refused) {
       {"client-certificate-data: " + base64("x") + ", client-key-data: " + base64(client_.key_pem),
        "client-certificate-data: is no certificate in PEM"},
       {"client-certificate: none, client-key: none", "client-certificate: none can't be read"},
+      {"token: ''", "token: is empty: fill it in, or remove it"},
+      {"token: ", "token: is empty: fill it in, or remove it"},
+      {"tokenFile: ''", "tokenFile: is empty: fill it in, or remove it"},
+      {"client-certificate-data: ' '",
+       "client-certificate-data: is empty: fill it in, or remove it"},
       {"token: 'two words'", "token: is no token: it holds spaces or control characters"},
       {"tokenFile: none", "tokenFile: none holds no token, or can't be read"},
+      {"tokenFile: empty.token", "tokenFile: empty.token holds no token, or can't be read"},
       {"tokenFile: bad.token", "tokenFile: bad.token holds no token, or can't be read"},
       {"exec: {command: aws}",
        "exec: runs a program for a token, which is not allowed: give a token, tokenFile or client "
@@ -323,10 +331,15 @@ TEST(ExecCredential, takes_a_token_or_a_certificate_and_nothing_less) {
   const ExecPlugin plugin{"client.authentication.k8s.io/v1", {"p"}, {}};
   const std::string head =
       R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1")";
-  const ExecCredential credential = parse_exec_credential(
-      head + R"(,"status":{"clientCertificateData":"c","clientKeyData":"k"}})", plugin);
-  EXPECT_EQ(credential.certificate_pem, "c");
-  EXPECT_EQ(credential.key_pem, "k");
+  const auto [credential, expiry] =
+      parse_exec_credential(head + R"(,"status":{"token":"t"}})", plugin);
+  EXPECT_EQ(credential.token, "t");
+  EXPECT_FALSE(expiry);
+  const Identity identity = test::make_certificate({});
+  const Json status = {{"clientCertificateData", identity.certificate_pem},
+                       {"clientKeyData", identity.key_pem}};
+  const std::string whole = head + R"(,"status":)" + status.dump() + "}";
+  EXPECT_EQ(parse_exec_credential(whole, plugin).credential.key_pem, identity.key_pem);
   const struct {
     std::string text;
     const char* error;
@@ -337,6 +350,11 @@ TEST(ExecCredential, takes_a_token_or_a_certificate_and_nothing_less) {
        "answers in another apiVersion than client.authentication.k8s.io/v1"},
       {head + "}", "its answer has no status"},
       {head + R"(,"status":{"token":7}})", "its answer holds neither a token nor a certificate"},
+      {head + R"(,"status":{"token":"a b"}})", "its token holds spaces or control characters"},
+      {head + R"(,"status":{"clientCertificateData":"c","clientKeyData":"k"}})",
+       "the certificate that it gave is no certificate in PEM"},
+      {head + R"(,"status":{"token":"t","expirationTimestamp":"tomorrow"}})",
+       "its expirationTimestamp is no time, such as 2026-01-31T12:00:00Z"},
   };
   for (const auto& [text, error] : cases) {
     try {
@@ -348,9 +366,23 @@ TEST(ExecCredential, takes_a_token_or_a_certificate_and_nothing_less) {
   }
 }
 
+TEST(ExecCredential, knows_when_it_expires) {
+  const ExecPlugin plugin{"v1", {"p"}, {}};
+  for (const char* time : {"2026-09-21T14:13:20Z", "2026-09-21T16:13:20+02:00",
+                           "2026-09-21T14:13:20.987Z", "2026-09-21T14:13:20.5+00:00"}) {
+    const auto answer = parse_exec_credential(
+        fmt::format(R"({{"kind":"ExecCredential","apiVersion":"v1","status":{{"token":"t",)"
+                    R"("expirationTimestamp":"{}"}}}})",
+                    time),
+        plugin);
+    ASSERT_TRUE(answer.expiry) << time;
+    EXPECT_EQ(answer.expiry->time_since_epoch(), std::chrono::seconds(1'790'000'000)) << time;
+  }
+}
+
 TEST(ServerUrl, takes_https_with_a_plain_host_port_and_path) {
-  for (const char* url :
-       {"https://h", "https://h:6443", "https://10.0.0.1:6443/", "https://h/k8s/c-1"})
+  for (const char* url : {"https://h", "https://h:6443", "https://10.0.0.1:6443/",
+                          "https://h/k8s/c-1", "https://[::1]", "https://[fd00::1]:6443/k8s/c-1"})
     EXPECT_EQ(problem_of_server(url, false), std::nullopt) << url;
   EXPECT_EQ(problem_of_server("http://h", true), std::nullopt);
 }
@@ -369,7 +401,20 @@ TEST(ServerUrl, refuses_the_rest) {
       {"https://a b", "unsupported URL: no valid host in it: write https://host:port"},
       {"https://h\r\nX: y", "unsupported URL: no valid host in it: write https://host:port"},
       {"https://h?x", "unsupported URL: no valid host in it: write https://host:port"},
-      {"https://[::1]:6443", "unsupported URL: an IPv6 address: write the name of the host"},
+      {"https://[::1",
+       "unsupported URL: no IPv6 address in the brackets: write "
+       "https://[fd00::1]:port"},
+      {"https://[fe80::1%25eth0]",
+       "unsupported URL: no IPv6 address in the brackets: write "
+       "https://[fd00::1]:port"},
+      {"https://[h]:1",
+       "unsupported URL: no IPv6 address in the brackets: write "
+       "https://[fd00::1]:port"},
+      {"https://[::1]:0", "unsupported URL: the port must be 1 to 65535"},
+      {"https://[::1]6443",
+       "unsupported URL: no IPv6 address in the brackets: write "
+       "https://[fd00::1]:port"},
+      {"https://fd00::1", "unsupported URL: the port must be 1 to 65535"},
       {"https://h:0", "unsupported URL: the port must be 1 to 65535"},
       {"https://h:", "unsupported URL: the port must be 1 to 65535"},
       {"https://h:65536", "unsupported URL: the port must be 1 to 65535"},
@@ -409,7 +454,7 @@ TEST_F(InClusterTest, reads_the_service_account) {
   EXPECT_EQ(config->token_file, directory_.path() / "token");
   EXPECT_EQ(config->name_space, "team");
   EXPECT_EQ(in_cluster_config("fd00::1", "443", directory_.path())->server,
-            "https://kubernetes.default.svc:443");
+            "https://[fd00::1]:443");
 }
 
 TEST_F(InClusterTest, is_none_outside_a_pod) {

@@ -310,19 +310,20 @@ TEST(HttpTransport, no_server_is_said_so) {
   EXPECT_NE(response.body.find("Failed to connect"), std::string::npos) << response.body;
 }
 
-TEST(HttpTransport, an_answer_over_64_mib_is_given_up) {
+TEST(HttpTransport, an_answer_over_16_mib_is_given_up) {
   TlsServer server(server_identity(), [](Connection& connection) {
     connection.read_request();
     connection.write(kChunkedHead);
     const std::string piece = chunk(std::string(1 << 20, 'x'));
-    for (int i = 0; i < 70 && connection.write(piece); ++i) {
+    for (int i = 0; i < 20 && connection.write(piece); ++i) {
     }
     connection.write("0\r\n\r\n");
   });
   HttpTransport transport(config_of(server));
   const Response response = transport.send(get("/", milliseconds(20'000)));
   EXPECT_EQ(response.status, 0);
-  EXPECT_EQ(response.body, "the answer is over 64 MiB");
+  EXPECT_EQ(response.body, "the answer is over 16 MiB");
+  EXPECT_TRUE(response.is_too_long);
 }
 
 TEST(HttpTransport, refuses_a_server_that_is_not_who_it_should_be) {

@@ -87,23 +87,31 @@ void TlsServer::Connection::wait_for_end() {
   while (fill()) buffer_.clear();
 }
 
-TlsServer::TlsServer(const Identity& identity, Script script)
-    : context_(SSL_CTX_new(TLS_server_method()), SSL_CTX_free), script_(std::move(script)) {
+TlsServer::TlsServer(const Identity& identity, Script script, bool ipv6)
+    : context_(SSL_CTX_new(TLS_server_method()), SSL_CTX_free),
+      script_(std::move(script)),
+      ipv6_(ipv6) {
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   SSL_CTX_use_certificate(context_.get(), read_certificate(identity.certificate_pem).get());
   const std::shared_ptr<EVP_PKEY> key(
       PEM_read_bio_PrivateKey(reader_of(identity.key_pem).get(), nullptr, nullptr, nullptr),
       EVP_PKEY_free);
   SSL_CTX_use_PrivateKey(context_.get(), key.get());
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
+  listener_ = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 address{};
+  auto* const ipv4 = reinterpret_cast<sockaddr_in*>(&address);  // the port lies at the same place
+  socklen_t size = ipv6 ? sizeof address : sizeof *ipv4;
+  if (ipv6) {
+    address.sin6_family = AF_INET6;
+    address.sin6_addr = in6addr_loopback;
+  } else {
+    ipv4->sin_family = AF_INET;
+    ipv4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
   bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
   listen(listener_, 64);
   getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-  port_ = ntohs(address.sin_port);
+  port_ = ntohs(address.sin6_port);
   acceptor_ = std::jthread([this](std::stop_token stop) { accept(stop); });
 }
 
@@ -117,7 +125,9 @@ TlsServer::~TlsServer() {
   close(listener_);
 }
 
-std::string TlsServer::url() const { return "https://127.0.0.1:" + std::to_string(port_); }
+std::string TlsServer::url() const {
+  return (ipv6_ ? "https://[::1]:" : "https://127.0.0.1:") + std::to_string(port_);
+}
 
 void TlsServer::require_certificate(const std::string& ca_pem) {
   X509_STORE_add_cert(SSL_CTX_get_cert_store(context_.get()), read_certificate(ca_pem).get());

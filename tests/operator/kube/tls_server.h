@@ -47,7 +47,8 @@ class TlsServer {
   // Runs on a thread of its own for each client; the connection is closed hard after it.
   using Script = std::function<void(Connection&)>;
 
-  TlsServer(const Identity& identity, Script script);
+  // On 127.0.0.1, or on ::1.
+  TlsServer(const Identity& identity, Script script, bool ipv6 = false);
   ~TlsServer();
 
   std::string url() const;
@@ -62,6 +63,7 @@ class TlsServer {
   const Script script_;
   int listener_ = -1;
   int port_ = 0;
+  const bool ipv6_;
   std::atomic<int> num_connections_{0};
   std::mutex mutex_;
   // Guarded by mutex_:

@@ -10,6 +10,8 @@
 namespace coxswain::kube {
 namespace {
 
+using Texts = std::vector<std::string>;
+
 std::string nested(int depth) {
   return std::string(static_cast<std::size_t>(depth), '[') +
          std::string(static_cast<std::size_t>(depth), ']');
@@ -47,16 +49,47 @@ TEST(Watch, refuses_what_is_no_event) {
       R"({"type":"ADDED","object":{}} {})",
       R"({"type":"ADDED","object":{})",
       "{\"type\":\"ADDED\",\"object\":{\"a\":\"\xff\"}}",
-      R"({"type":"ADDED","object":{"a":)" + nested(63) + "}}",
       R"({"type":"ADDED","object":{"a":)" + nested(100'000),
   };
   for (const std::string& line : cases) EXPECT_FALSE(parse_watch_event(line)) << line.substr(0, 80);
 }
 
-TEST(Watch, counts_the_depth_outside_of_texts_only) {
-  EXPECT_TRUE(parse_object(R"({"a":)" + nested(kMaxDepth - 1) + "}"));
-  EXPECT_FALSE(parse_object(R"({"a":)" + nested(kMaxDepth) + "}"));
-  EXPECT_TRUE(parse_object(R"({"a":")" + std::string(100, '[') + R"(\"[[[[[[\\"})"));
+TEST(JsonReader, counts_the_depth_outside_of_texts_only) {
+  const auto mark_of = [](const std::string& text) {
+    const auto object = parse_object(text);
+    return object ? too_deep(*object).value_or("whole") : "none";
+  };
+  EXPECT_EQ(mark_of(R"({"a":)" + nested(kMaxDepth - 1) + "}"), "whole");
+  EXPECT_EQ(mark_of(R"({"a":)" + nested(kMaxDepth) + "}"), "a");
+  EXPECT_EQ(mark_of(R"({"a":")" + std::string(100, '[') + R"(\"[[[[[[\\"})"), "whole");
+  EXPECT_EQ(mark_of(R"({"a":)" + nested(kMaxDepth) + "}}"), "none");
+}
+
+// Wherever it comes from, an object is read to the same depth, and what follows it is read too.
+TEST(JsonReader, an_object_that_is_nested_too_deep_harms_no_other) {
+  const auto job = [](const std::string& name, int depth) {
+    return R"({"metadata":{"name":")" + name + R"("},"spec":{"image":"i","training":{"a":)" +
+           nested(depth) + R"(},"launcher":"Env"}})";
+  };
+  constexpr int kMost = kMaxDepth - 3;  // beneath the job, its spec and training
+  for (const int depth : {kMost + 1, 10'000}) {
+    Texts seen;
+    const auto page = parse_list_page(
+        R"({"items":[)" + job("a", kMost) + "," + job("b", depth) + "," + job("c", 1) +
+            R"(],"metadata":{"resourceVersion":"1"}})",
+        {}, [&](const Json& item) {
+          seen.push_back(meta_of(item).name + " " + too_deep(item).value_or("whole"));
+        });
+    EXPECT_TRUE(page);
+    EXPECT_EQ(seen, (Texts{"a whole", "b spec.training", "c whole"}));
+    const auto event = parse_watch_event(R"({"object":)" + job("b", depth) + R"(,"type":"ADDED"})");
+    ASSERT_TRUE(event);
+    EXPECT_EQ(too_deep(event->object), "spec.training");
+    const Json rest = without_mark(event->object);
+    EXPECT_EQ(rest["metadata"], (Json{{"name", "b"}}));
+    EXPECT_EQ(rest["spec"]["launcher"], "Env");
+    EXPECT_FALSE(too_deep(rest));
+  }
 }
 
 TEST(JsonReader, leaves_out_members_of_an_object_wherever_it_is_read) {
@@ -84,13 +117,11 @@ TEST(JsonReader, leaves_out_members_of_an_object_wherever_it_is_read) {
   EXPECT_EQ(num_items, 2);
 }
 
-TEST(JsonReader, counts_the_depth_of_what_it_leaves_out) {
-  const LeftOut left_out{{"metadata", "managedFields"}};
-  const auto object = [](int depth) {
-    return R"({"metadata":{"managedFields":)" + nested(depth) + "}}";
-  };
-  EXPECT_TRUE(parse_object(object(kMaxDepth - 2), left_out));
-  EXPECT_FALSE(parse_object(object(kMaxDepth - 1), left_out));
+TEST(JsonReader, what_it_leaves_out_may_be_as_deep_as_it_likes) {
+  const auto object = parse_object(R"({"metadata":{"managedFields":)" + nested(100'000) + "}}",
+                                   {{"metadata", "managedFields"}});
+  ASSERT_TRUE(object);
+  EXPECT_FALSE(too_deep(*object));
 }
 
 TEST(LineBuffer, gives_the_same_lines_wherever_the_bytes_are_cut) {
@@ -211,7 +242,7 @@ TEST(ListPage, refuses_what_is_no_list) {
       R"({"items":[7],"metadata":{"resourceVersion":"1"}})",
       R"({"items":7,"metadata":{"resourceVersion":"1"}})",
       R"({"items":[{}],"metadata":{"resourceVersion":"1"}},)",
-      R"({"items":[{"a":)" + nested(64) + R"(}],"metadata":{"resourceVersion":"1"}})",
+      R"({"items":[)" + nested(64) + R"(],"metadata":{"resourceVersion":"1"}})",
   };
   for (const std::string& text : cases)
     EXPECT_FALSE(parse_list_page(text, {}, [](const Json&) {})) << text.substr(0, 80);
