@@ -1,38 +1,72 @@
 #!/usr/bin/env bash
-# All tests. --all adds the long ones; --quick leaves out the sanitizer builds; --cluster runs those on real nodes
-# alone, all of them. Those need root, and what they do stays in network namespaces of their own.
+# All tests. --all adds the long ones; --quick leaves out the sanitizer builds and the bare root; --cluster runs those
+# on real nodes alone, all of them; --build builds, and runs none. What needs root is skipped without it, and says so.
+# What tests do stays in network namespaces of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 all=false
 quick=false
 cluster=false
+build=false
 for argument in "$@"; do
   case "$argument" in
     --all) all=true ;;
     --quick) quick=true ;;
     --cluster) cluster=true ;;
-    *) echo "usage: tests/run.sh [--all] [--quick] | --cluster" >&2; exit 2 ;;
+    --build) build=true ;;
+    *) echo "usage: tests/run.sh [--all] [--quick] [--build] | --cluster" >&2; exit 2 ;;
   esac
 done
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+is_root=false
+offline=()
+if [ "$(id -u)" -eq 0 ]; then
+  is_root=true
+  # Loopback alone: a test that fetches something fails on every machine, not only where no cache has it.
+  # shellcheck disable=SC2016  # expanded inside
+  offline=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
+fi
 stage() { printf '\n==> %s\n' "$*"; }
 run_tests() {  # build folder, then ctest's own flags
   local folder=$1
   shift
-  ctest --test-dir "build/$folder" --output-on-failure --no-tests=error -j 2 "$@"
+  "${offline[@]}" ctest --test-dir "build/$folder" --output-on-failure --no-tests=error -j 2 "$@"
 }
 
-stage "packages"
-if [ "$(id -u)" -eq 0 ]; then cmake/install-dependencies.sh cluster; else cmake/install-dependencies.sh test; fi
+# All that is fetched is fetched here. Images of pods hold the programs too, so they come after the build.
+stage "fetch: packages"
+if $is_root; then cmake/install-dependencies.sh cluster; else cmake/install-dependencies.sh test; fi
+stage "fetch: a Kubernetes control plane and what its nodes run, as Go modules"
+has_kubernetes=true
+# 77: this machine has no Go that can build it; those tests are then skipped, and say so.
+tests/cluster/build.sh kube coredns helm || { [ $? -eq 77 ] && has_kubernetes=false; }
+if $all && $has_kubernetes; then tests/cluster/build.sh coscheduling; fi
 
 stage "build: release"
-cmake/build.sh release
+cmake/build.sh --tests release
+if $cluster; then quick=true; fi
+if ! $quick; then
+  # The folders without vendor code under AddressSanitizer and UBSan, those with threads under ThreadSanitizer.
+  asan="test_tensor test_graph test_optim test_data test_checkpoint test_contract test_job test_kube test_controller"
+  tsan="test_comm test_checkpoint test_data test_controller"
+  stage "build: asan"
+  cmake/build.sh --tests asan $asan
+  stage "build: tsan"
+  cmake/build.sh --tests tsan $tsan
+fi
+if $all; then
+  stage "build: every header alone"
+  cmake/build.sh --tests dev all_verify_interface_header_sets
+fi
+if $build; then exit; fi
 
-stage "build: a Kubernetes control plane for the operator's tests"
-# 77: this machine has no Go that can build it; those tests are then skipped, and say so.
-tests/cluster/build.sh kube helm || [ $? -eq 77 ]
+if $is_root && $has_kubernetes; then
+  stage "fetch: packages for images of pods"
+  tests/cluster/images.sh
+  if $all || $cluster; then tests/cluster/images.sh pytorch; fi
+fi
 
 if $cluster; then
   stage "tests on real nodes"
@@ -41,22 +75,14 @@ if $cluster; then
 fi
 
 if ! $quick; then
-  # The folders without vendor code under AddressSanitizer and UBSan, those with threads under ThreadSanitizer.
-  asan="test_tensor test_graph test_optim test_data test_checkpoint test_contract test_job test_kube test_controller"
-  tsan="test_comm test_checkpoint test_data test_controller"
-  stage "build: asan"
-  cmake/build.sh asan $asan
-  stage "build: tsan"
-  cmake/build.sh tsan $tsan
+  if $is_root; then
+    stage "a bare root: the first command"
+    if $all; then tests/cleanroom.sh --all; else tests/cleanroom.sh; fi
+  fi
   stage "tests under AddressSanitizer and UBSan"
   run_tests asan -R "^(${asan// /|})\$"
   stage "tests under ThreadSanitizer"
   run_tests tsan -R "^(${tsan// /|})\$"
-fi
-
-if $all; then
-  stage "every header compiles alone"
-  cmake/build.sh dev all_verify_interface_header_sets
 fi
 
 stage "tests"

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cmake/install-dependencies.sh bench
-cmake/build.sh release coxswain-trainer all_reduce_bench
+cmake/build.sh --tests release coxswain-trainer all_reduce_bench
 peers=${XDG_CACHE_HOME:-$HOME/.cache}/coxswain/peers
 if [ ! -x "$peers/bin/python" ]; then
   echo "installing the peers into $peers"

@@ -201,7 +201,7 @@ class Install(unittest.TestCase):
     def test_the_operator_works_with_its_account_and_arguments(self):
         must(install(namespace=HOME, values=[
             f"namespaces={{{TEAMS[0]}}}", "image.registry=localhost", "jobs.progress=true",
-            "jobs.unrestrictedTemplates=true", KEPT]))
+            "jobs.podSecurity=privileged", KEPT]))
         must(kubectl("delete", "tj", "--all", "-n", TEAMS[0]))
         token = must(kubectl("create", "token", "coxswain", "-n", HOME)).strip()
         with tempfile.NamedTemporaryFile() as file:

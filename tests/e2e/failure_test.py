@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What must fail well, with the real programs: one clear line, the right exit code, nothing half-written."""
+import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -67,6 +69,41 @@ class FailureTest(unittest.TestCase):
     def test_missing_data(self):
         self.assert_refused(self.run_job(data=self.place / "nowhere"), "nowhere")
 
+    def test_ranks_of_a_launcher_that_is_not_open_mpis(self):
+        for claim in ({"PMI_SIZE": "2", "PMI_RANK": "0"}, {"COXSWAIN_WORLD_SIZE": "4"}):
+            end = subprocess.run([harness.TRAINER, "train", "--model=mlp", "--data.format=mnist"],
+                                 env={**os.environ, **claim}, capture_output=True, text=True, timeout=30)
+            self.assertEqual(end.returncode, 65, end.stderr)
+            self.assertIn(next(iter(claim)), end.stderr)
+            self.assertIn("mpirun", end.stderr)
+
+    def test_launcher_env_with_training_on_two_ranks(self):
+        text = harness.JOB.format(workers=2, model="mlp", data=self.data, epochs=1, lr=0.05, every_steps=10,
+                                  backoff=3).replace("spec:\n", "spec:\n  launcher: Env\n", 1)
+        job = self.place / "env.yaml"
+        job.write_text(text)
+        run = harness.Run.of_file(self.place / "env", job).wait(30)
+        self.assertEqual(run.code, 65, run.errors())
+        self.assertIn("write MPI", run.errors())
+
+    def end_of_rank(self, *flags, **limits):
+        """What one rank of a job says, and the message that it leaves."""
+        with tempfile.TemporaryDirectory() as directory:
+            os.makedirs(f"{directory}/0/worker-0")  # its supervisor does that
+            end = subprocess.run(["prlimit", *(f"--{k}={v}" for k, v in limits.items()), "--", harness.TRAINER,
+                                  "train", "--model=mlp", *flags],
+                                 env={**os.environ, "COXSWAIN_JOB": "a", "COXSWAIN_RUN_DIR": directory},
+                                 capture_output=True, text=True, timeout=60)
+            messages = [json.loads(p.read_text()) for p in pathlib.Path(directory).rglob("*.json")]
+        return end, messages
+
+    def test_out_of_memory_leaves_a_message(self):
+        end, messages = self.end_of_rank("--data.format=synthetic", "--data.size=1000000000",
+                                         **{"as": 4 << 30})
+        self.assertEqual(end.returncode, 70, end.stderr)
+        self.assertEqual([(m["exitCode"], m["reason"]) for m in messages], [(70, "OutOfMemory")])
+        self.assertIn("out of memory", messages[0]["message"])
+
     def test_loss_that_is_not_finite(self):
         run = self.run_job(lr=1e6).wait(60)
         self.assertEqual(run.code, 76, run.errors())
@@ -100,6 +137,15 @@ class FailureTest(unittest.TestCase):
         self.assertEqual(again.code, 0, again.errors())
         self.assertIn("already complete at epoch 2", again.output())
         self.assertEqual(again.checkpoints(), before)
+
+    def test_a_run_that_does_not_resume_knows_itself_by_the_uid_of_its_job(self):
+        for start in (1, 2):
+            run = self.run_job(model="mlp", epochs=1, every_steps="1000, resume: false").wait()
+            self.assertEqual(run.code, 0, run.errors())
+            self.assertNotIn("resumed", run.output())
+            marks = sorted((run.directory / "coxswain-volumes/digits").glob(".run-*"))
+            self.assertEqual(len(marks), start)
+            self.assertRegex(marks[-1].name, f"^.run-{start}-[0-9a-f]{{32}}$")
 
     def test_sigterm_saves_and_the_next_run_goes_on_to_the_same_weights(self):
         whole = harness.Run(self.place / "whole", self.data, epochs=3).wait()

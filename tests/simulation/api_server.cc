@@ -21,11 +21,13 @@ using kube::WatchEventType;
 namespace {
 
 constexpr auto kKnown = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"/api/v1", "pods"},
+    {{"/api/v1", "namespaces"},
+     {"/api/v1", "pods"},
      {"/api/v1", "services"},
      {"/api/v1", "secrets"},
      {"/api/v1", "configmaps"},
      {"/apis/events.k8s.io/v1", "events"},
+     {"/apis/scheduling.volcano.sh/v1beta1", "podgroups"},
      {"/apis/coxswain.dev/v1alpha1", "trainingjobs"}});
 
 std::string decoded(std::string_view text) {
@@ -138,7 +140,7 @@ struct ApiServer::Target {
     std::string root;
     for (std::size_t i = 0; i < head && i < parts.size(); ++i) root += "/" + parts[i];
     std::size_t next = head;
-    if (next + 1 < parts.size() && parts[next] == "namespaces") {
+    if (next + 2 < parts.size() && parts[next] == "namespaces") {
       found.name_space = parts[next + 1];
       next += 2;
     }
@@ -176,6 +178,8 @@ Response ApiServer::answer_as_of(const kube::Request& request, std::uint64_t ver
   const Objects objects = objects_at(target->resource, version);
   if (target->name.empty()) return list(*target, objects, version);
   const auto found = objects.find(target->key());
+  if (found == objects.end() && target->resource == "namespaces")  // those without a label
+    return {.status = 200, .retry_after = {}, .body = R"({"metadata":{"labels":{}}})"};
   if (found == objects.end()) return target->not_found();
   return {.status = 200, .retry_after = {}, .body = found->second->dump()};
 }
@@ -389,7 +393,7 @@ void ApiServer::collect_garbage() {
   std::map<std::string, bool> owners;
   for (const Object& owner : all("trainingjobs"))
     owners[owner->at("metadata").at("uid").get<std::string>()] = true;
-  for (const char* resource : {"pods", "services", "secrets", "configmaps"})
+  for (const char* resource : {"pods", "services", "secrets", "configmaps", "podgroups"})
     for (const Object& child : all(resource)) {
       const std::string owner = controller_of(*child);
       if (owner.empty() || owners.contains(owner) || is_terminating(*child)) continue;

@@ -83,7 +83,8 @@ void HistoryLaws::before_change(const std::string& resource, const Object& befor
                                 const Object& after) {
   hear_of_pods();
   const Json& either = before ? *before : *after;
-  const std::string name = resource + "/" + text(either, "name");
+  std::string name = resource + "/" + text(either, "name");
+  if (resource == "secrets") name.resize(name.size() - 16);  // which were drawn
   if (!before) {
     ++effects_["create " + name];
     before_create(resource, *after);
@@ -101,6 +102,9 @@ void HistoryLaws::before_change(const std::string& resource, const Object& befor
     demand(job::is_terminal(job.status), "a job was deleted before its end");
     demand(ttl && job.status.completion_time && server_.now >= *job.status.completion_time + *ttl,
            "a job was deleted before ttlSecondsAfterFinished");
+  } else if (resource == "podgroups") {
+    if (!after) ++effects_["delete " + name];
+    before_pod_group(before, after);
   } else {
     demand(false, "an operator changed or deleted " + name);
   }
@@ -173,11 +177,11 @@ void HistoryLaws::check_files(const Json& pod, const job::TrainingJob& job) {
     if (!volume.contains("projected")) continue;
     for (const Json& source : volume.at("projected").at("sources")) {
       if (source.contains("configMap")) config_map = source.at("configMap").at("name");
-      if (source.contains("secret"))
-        demand(server_.find("secrets",
-                            name_space + "/" + source.at("secret").at("name").get<std::string>()) !=
-                   nullptr,
-               "a pod was made before its keys");
+      if (!source.contains("secret")) continue;
+      const std::string secret = source.at("secret").at("name");
+      const Object keys = server_.find("secrets", name_space + "/" + secret);
+      demand(keys != nullptr, "a pod was made before its keys");
+      demand(!keys || controller_of(*keys) == job.metadata.uid, "a pod got another's keys");
     }
   }
   const Object files = server_.find("configmaps", name_space + "/" + config_map);
@@ -188,6 +192,19 @@ void HistoryLaws::check_files(const Json& pod, const job::TrainingJob& job) {
          fmt::format("the hostfile of a gang of {}:\n{}", job.status.workers, hosts));
   demand(server_.find("services", name_space + "/" + job.metadata.name) != nullptr,
          "a pod was made before its service");
+}
+
+// It goes when its gang is wanted no more, and after the gang's last pod.
+void HistoryLaws::before_pod_group(const Object& before, const Object& after) {
+  const std::string uid = controller_of(*before);
+  demand(!uid.empty(), "an operator changed or deleted a foreign pod group");
+  const Object owner = job_with(uid);
+  if (after || !owner) return;
+  const job::Status status = job::read_job(*owner).status;
+  demand(status.workers == 0 || job::is_terminal(status), "a wanted gang lost its pod group");
+  for (const Object& pod : server_.all("pods"))
+    demand(controller_of(*pod) != uid || !is_living_pod(*pod),
+           text(*pod, "name") + " outlived its pod group");
 }
 
 void HistoryLaws::before_pod_leaves(const Json& pod, bool at_once) {

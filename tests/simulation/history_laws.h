@@ -47,6 +47,7 @@ class HistoryLaws {
   void before_status(const Object& before, const Object& after);
   void before_create(const std::string& resource, const Json& object);
   void before_pod(const Json& pod, const Json& owner);
+  void before_pod_group(const Object& before, const Object& after);
   void before_pod_leaves(const Json& pod, bool at_once);
   void check_files(const Json& pod, const job::TrainingJob& job);
 

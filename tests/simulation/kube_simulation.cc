@@ -14,6 +14,7 @@ constexpr int kMostSeconds = 900;
 constexpr int kCalmSeconds = 34;  // longer than the operator keeps observations to itself
 constexpr int kRests = 20;        // of half a minute, in which nobody writes any more
 constexpr int kHold = 2;
+constexpr int kTriesOfACall = 4;    // after which the client gives up
 constexpr int kZombieSeconds = 40;  // that it goes on after waking
 
 class Simulation {
@@ -24,7 +25,8 @@ class Simulation {
               .plan = plan,
               .mutation = mutation,
               .trace = trace,
-              .parameter_server = workload.parameter_server} {
+              .parameter_server = workload.parameter_server,
+              .skew = workload.skew} {
     scene_.server.on_change = [this](const std::string& resource, const Object& before,
                                      const Object& after) {
       scene_.laws.before_change(resource, before, after);
@@ -142,18 +144,31 @@ std::optional<std::string> difference(const Outcome& undisturbed, const Outcome&
     for (Json* state : {&expected, &actual})
       if (state->contains("jobs"))
         for (Json& job : state->at("jobs")) job.erase("lastFailure");
+  // What failed for long was told, and taken back.
+  if (plan.fault == Fault::kError && plan.tries > kTriesOfACall)
+    for (Json* state : {&expected, &actual})
+      if (state->contains("jobs"))
+        for (Json& job : state->at("jobs"))
+          if (job.contains("conditions")) job.at("conditions").erase("ResourcesRejected");
   // Of two that lead, the one whose creates were refused does not hear that the other's were not.
   if (plan.fault == Fault::kZombie && !plan.fenced)
     for (Json* state : {&expected, &actual})
       if (state->contains("jobs"))
         for (Json& job : state->at("jobs"))
           if (job.contains("conditions")) job.at("conditions").erase("ResourcesRejected");
+  // A create has no precondition: a group that the one who slept makes late goes with the job.
+  if (plan.fault == Fault::kZombie)
+    for (Json* state : {&expected, &actual}) state->erase("podgroups");
   if (expected != actual)
     return fmt::format("another end: {}", Json::diff(expected, actual).dump());
   if (plan.fault == Fault::kZombie) return std::nullopt;
   for (const auto& [effect, count] : outcome.effects) {
     const auto usual = undisturbed.effects.find(effect);
     const int most = usual == undisturbed.effects.end() ? 0 : usual->second;
+    // One whose making nobody heard of is left for another: its name was drawn.
+    if (effect.starts_with("create secrets/") && most > 0 && count >= most) continue;
+    // Whether it goes before its suspended job is resumed depends on which is seen first.
+    if (effect.find(" podgroups/") != std::string::npos && most > 0 && count <= most + 1) continue;
     if (count != most) return fmt::format("{}: {} times instead of {}", effect, count, most);
   }
   for (const auto& [effect, count] : undisturbed.effects)

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "operator/cluster/pod.h"
-#include "operator/job/job_reader.h"
 #include "operator/job/observation.h"
 #include "trainer/contract/error.h"
 
@@ -27,7 +26,7 @@ kube::ClientOptions client_options(Link& link, const Wire& wire) {
   return options;
 }
 
-cluster::KubeOptions cluster_options(const Wire& wire,
+cluster::KubeOptions cluster_options(const Wire& wire, kube::Client& client,
                                      std::function<void(const std::string&, milliseconds)> wake) {
   cluster::KubeOptions options;
   options.installation.trainer_image = "trainer:1";
@@ -38,8 +37,13 @@ cluster::KubeOptions cluster_options(const Wire& wire,
   options.ask = [](const job::TrainingJob&, const std::string&) {
     return contract::ProgressDocument{};
   };
-  options.event_dropped = [] {};
-  options.clock = [&scene = wire.scene] { return scene.server.now; };
+  options.report = [&client](const Json& event) {
+    (void)client.create(kube::kEvents, kube::meta_of(event).name_space, event);
+  };
+  options.clock = [&wire] { return wire.scene.server.now + wire.skew; };
+  options.steady = [&wire] {
+    return cluster::SteadyTime(wire.scene.server.now.time_since_epoch());
+  };
   return options;
 }
 
@@ -49,18 +53,15 @@ OperatorInstance::OperatorInstance(Wire& wire)
     : wire_(wire),
       link_(wire),
       client_(link_, client_options(link_, wire)),
-      cluster_(client_, jobs_, pods_,
-               cluster_options(
-                   wire, [this](const std::string& key, milliseconds delay) { add(key, delay); })),
+      cluster_(
+          client_, jobs_, pods_,
+          cluster_options(wire, client_,
+                          [this](const std::string& key, milliseconds delay) { add(key, delay); })),
       reconciler_(cluster_, job::patience),
-      job_sink_(
-          jobs_, "",
-          [](const Json& object) {
-            return std::make_shared<const job::TrainingJob>(job::read_job(object));
-          },
-          [this](const kube::ObjectMeta& meta, const cluster::Job&) {
-            add(kube::key_of(meta), milliseconds(0));
-          }),
+      job_sink_(jobs_, "", cluster::read_job,
+                [this](const kube::ObjectMeta& meta, const cluster::Job&) {
+                  add(kube::key_of(meta), milliseconds(0));
+                }),
       pod_sink_(pods_, "", cluster::read_pod,
                 [this](const kube::ObjectMeta& meta, const cluster::SeenPod& pod) {
                   cluster_.heard(meta, pod);

@@ -27,6 +27,7 @@ struct Wire {
   Mutation mutation = Mutation::kNone;
   bool trace = false;
   bool parameter_server = false;
+  job::Seconds skew{0};  // of the operator's clock
   int requests = 0;
   int writes = 0;                              // requests that would change something
   std::vector<std::string> log = {};           // of all requests

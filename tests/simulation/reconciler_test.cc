@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/job/conditions.h"
 #include "tests/support/job_builders.h"
 #include "trainer/contract/error.h"
 
@@ -20,7 +21,13 @@ class NotedCluster : public cluster::Cluster {
   bool refuses = false;
   bool fails = false;
 
-  job::Observed observe(const job::TrainingJob& job) override { return observed(job); }
+  std::optional<job::Rejection> trouble;
+
+  job::Observed observe(const job::TrainingJob& job) override {
+    job::Observed seen = observed(job);
+    seen.rejection = trouble;
+    return seen;
+  }
   bool record(const job::TrainingJob&, const job::Status& status,
               const std::vector<job::Event>& events) override {
     calls.push_back(fmt::format("record {} with {} events", to_text(status.phase), events.size()));
@@ -64,10 +71,24 @@ TEST(Reconciler, stops_at_the_first_call_that_fails) {
   EXPECT_EQ(cluster.calls.size(), 1u);
 }
 
+TEST(Reconciler, tells_what_keeps_failing_before_it_tries_again) {
+  NotedCluster cluster;
+  cluster.fails = true;
+  cluster.trouble = job::Rejection{"NoAnswer", "create worker-0: no answer"};
+  EXPECT_EQ(Reconciler(cluster).reconcile(make_job().queued()), job::Seconds(0));
+  EXPECT_EQ(cluster.calls, std::vector<std::string>{"record Queued with 1 events"});
+  auto job = make_job().queued();
+  const job::Observed seen = observed(job);
+  job::set_condition(job.status(), job::condition::kResourcesRejected,
+                     {true, cluster.trouble->reason, cluster.trouble->message}, {seen.now, 1});
+  EXPECT_THROW(Reconciler(cluster).reconcile(job), Error) << "it has been told";
+}
+
 TEST(Reconciler, is_quiet_when_there_is_nothing_to_say) {
   NotedCluster cluster;
   auto job = make_job().suspended();
   job.status().observed_generation = 1;
+  job.status().keys_secret = "mnist-keys-1";
   EXPECT_EQ(Reconciler(cluster).reconcile(job), std::nullopt);
   EXPECT_EQ(cluster.calls, std::vector<std::string>{});
 }

@@ -237,11 +237,12 @@ Json Scene::end_state() const {
                                      {"phase", each->at("status").at("phase")},
                                      {"terminating", is_terminating(*each)}};
   }
-  for (const char* resource : {"services", "configmaps", "secrets"})
+  for (const char* resource : {"services", "configmaps", "secrets", "podgroups"})
     for (const Object& object : server.all(resource)) {
       std::string name = name_of(*object);
-      if (std::string(resource) == "secrets") name.resize(name.size() - 8);  // of the uid
-      state[resource].push_back(name);
+      if (std::string(resource) == "secrets") name.resize(name.size() - 16);  // which were drawn
+      Json& names = state[resource];
+      if (names.empty() || names.back() != name) names.push_back(name);
     }
   return state;
 }

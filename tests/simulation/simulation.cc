@@ -24,11 +24,14 @@ job::TrainingJob draw_job(Random& random) {
   job.metadata.generation = 1;
   job.spec.training = job::Json{{"model", "mlp"}, {"data", {{"format", "mnist"}}}};
   job.spec.worker.replicas = random.between(1, 4);
-  if (random.chance(40)) job.spec.launcher = job::Launcher::kEnv;
+  const bool own_program = random.chance(40);
   if (random.chance(10)) {
     job.spec.strategy = job::Strategy::kParameterServer;
-    job.spec.launcher.reset();
     job.spec.server = job::ReplicaSpec{random.between(1, 2), {}};
+  } else if (own_program) {
+    job.spec.training.reset();
+    job.spec.worker.pod_template =
+        job::Json::parse(R"({"spec":{"containers":[{"name":"trainer","image":"own:1"}]}})");
   }
   auto& policy = job.spec.run_policy;
   policy.backoff_limit = random.between(0, 3);

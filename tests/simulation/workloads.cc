@@ -64,6 +64,10 @@ void add_suspensions(std::vector<Workload>& all) {
   all.push_back(to_success("suspended", mpi(2),
                            {runs(0, 2, edit(suspended)), reached("Suspended", 0, edit(resumed))}, 1,
                            2));
+  const Json gang = {{"schedulingPolicy", {{"gang", "Volcano"}}}};
+  all.push_back(to_success("gang", with(mpi(2), gang),
+                           {runs(0, 2, edit(suspended)), reached("Suspended", 0, edit(resumed))}, 1,
+                           2));
   all.push_back(to_success("suspended_at_creation", with(mpi(2), suspended.at("runPolicy")),
                            {reached("Suspended", 0, edit(resumed))}, 1, 2));
   all.push_back(to_success(

@@ -17,6 +17,7 @@ job::Observed World::observe() const {
   job::Observed observed;
   observed.now = now;
   observed.installation.parameter_server = true;
+  observed.keys_secret = "keys";
   for (const auto& [name, pod] : pods) observed.workers.push_back(pod.seen);
   return observed;
 }

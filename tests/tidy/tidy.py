@@ -7,11 +7,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code}.h.
+# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code,printable}.h.
 EDGES = {
     "trainer/contract": [],
     "trainer/contract/worker": [],
     "trainer/contract/config": [],
+    "trainer/contract/program": ["trainer/contract/config"],
     "trainer/tensor": [],
     "trainer/graph": ["trainer/tensor"],
     "trainer/graph/models": ["trainer/graph", "trainer/tensor"],
@@ -34,7 +35,7 @@ EDGES = {
     "operator/cluster": ["operator/job", "trainer/contract/worker", "trainer/contract/config"],
     "operator": ["*"],  # main.cc and the commands wire everything
 }
-EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h"}
+EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "trainer/contract/printable.h"}
 
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
@@ -45,7 +46,7 @@ THIRD_PARTY = {
     r"openssl/": ["operator/cluster/keys", "operator/kube/"],
     r"(cpprest|pplx)/": ["operator/kube/http_transport"],
     r"prometheus/": ["operator/controller/metrics"],
-    r"CLI/": ["trainer/main.cc", "operator/main.cc"],
+    r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],
     r"zlib\.h": ["trainer/data/", "trainer/checkpoint/"],
 }
 
@@ -70,7 +71,8 @@ def folder_of(path):
 
 
 # Files that may include more than their folder.
-FILE_EDGES = {"operator/cluster/kube_cluster": ["operator/kube", "operator/controller"]}
+FILE_EDGES = {"operator/cluster/kube_cluster": ["operator/kube", "operator/controller"],
+              "operator/cluster/namespace_levels": ["operator/kube"]}
 
 
 def check_include(path, kind, name, report):

@@ -61,6 +61,9 @@ def changed(name, changes):
     return text
 
 
+WITH_DATA = {"  volumes:\n": "  volumes:\n    data: {emptyDir: {}}\n"}  # for --volume data=DIR
+
+
 def run(directory, text, *flags, **environment):
     """`coxswain run` of a job in a directory of its own."""
     directory.mkdir(parents=True)
@@ -98,7 +101,8 @@ def check_training(name, directory, full, small):
     if full:
         text = changed(name, example.changes)
         return train(directory, text, example.epochs, example.accuracy, [])[1]
-    text = changed(name, {**example.changes, r"epochs: \d+": f"epochs: {example.short_epochs}"})
+    text = changed(name, {**example.changes, **WITH_DATA,
+                          r"epochs: \d+": f"epochs: {example.short_epochs}"})
     return train(directory, text, example.short_epochs, example.short_accuracy,
                  ["--volume", f"data={small}"])[1]
 
@@ -107,7 +111,7 @@ def check_sizes(directory, _full, small):
     """elastic.yaml: the same weights on any number of ranks."""
     weights = set()
     for ranks in (1, 3):
-        text = changed("elastic.yaml", {r"epochs: \d+": "epochs: 1",
+        text = changed("elastic.yaml", {**WITH_DATA, r"epochs: \d+": "epochs: 1",
                                         "replicas: 2": f"replicas: {ranks}"})
         checkpoint, _ = train(directory / str(ranks), text, 1, 0.5,
                               ["--volume", f"data={small}"])

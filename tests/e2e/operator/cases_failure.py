@@ -191,7 +191,7 @@ def stuck_in_termination(scene):
 # --- budgets ---
 
 def backs_off_and_gives_up(scene):
-    scene.create(jobs.env(life=[{"index": 1, "exit_after_ms": 300, "exit": 3}],
+    scene.create(jobs.env(life=[{"index": 1, "exit_after_ms": 1500, "exit": 3}],
                           run_policy={"backoffLimit": 2}))
     job = scene.until("the second restart", lambda: (
         status_of(scene.job()).get("attempt") == 2 and scene.job()))

@@ -44,6 +44,10 @@ def has_its_pod_group(gang, policy, wanted, mark, scene):
         changed = scene.call("GET", path)
         expect_part("resized", changed["spec"], {"minMember": 3, **wanted(3)})
         expect("the same", changed["metadata"]["uid"], found["metadata"]["uid"])
+        scene.run_policy("a", suspend=True)
+        scene.reach("Suspended", 1)
+        scene.until("the end of the group",
+                    lambda: scene.call("GET", path, good=None).get("code") == 404)
         scene.delete("TrainingJob", "a")
         scene.until("the collection of the rest", lambda: not scene.children())
     finally:
@@ -55,9 +59,8 @@ def of_volcano(workers):
             "queue": "research", "priorityClassName": "system-cluster-critical"}
 
 
-def of_coscheduling(workers):
-    return {"minResources": {"cpu": str(workers), "memory": str(workers << 31)},
-            "scheduleTimeoutSeconds": 30}
+def of_coscheduling(_workers):
+    return {"scheduleTimeoutSeconds": 30}
 
 
 CASES = {

@@ -49,6 +49,29 @@ def serving_pods_go_under_every_policy(scene):
     stays(scene, "a", ["a-worker-0"])
 
 
+def is_on_the_hosts_network(scene):
+    """A namespace's own label decides what a template may ask for; the API server agrees."""
+    on_host = jobs.mpi()
+    on_host["spec"]["replicaSpecs"]["Worker"]["template"] = {"spec": {
+        "hostNetwork": True, "serviceAccountName": "robot", "containers": [{"name": "trainer"}]}}
+    scene.create({"kind": "ServiceAccount", "metadata": {"name": "robot"}})
+    scene.call("PATCH", f"/api/v1/namespaces/{scene.namespace}", {"metadata": {"labels": {
+        "pod-security.kubernetes.io/enforce": "privileged"}}})
+    scene.create(on_host)
+    seen = []
+    for attempt in 0, 1:
+        first = status_of(scene.reach("Running", attempt))["hostPort"]
+        seen.append(first)
+        for name, pod in scene.pods().items():
+            expect_part(name, pod["spec"], {"hostNetwork": True, "serviceAccountName": "robot",
+                                            "dnsPolicy": "ClusterFirstWithHostNet"})
+            ports = [port["hostPort"] for port in pod["spec"]["containers"][0]["ports"]]
+            expect(f"ports of {name}", ports, [first, first + 1])
+        if attempt == 0:
+            scene.end("a-worker-1", 1)
+    expect("other ports", seen[0] != seen[1], True)
+
+
 def lives_on_for_a_time(scene):
     """ttlSecondsAfterFinished: then the job goes, and all that it owned."""
     scene.create(jobs.mpi(run_policy={"ttlSecondsAfterFinished": 2}))
@@ -222,6 +245,7 @@ CASES = {
     "deadline-startup": starts_too_slowly,
     "deadline-queueing": queueing_is_no_starting,
     "ttl": lives_on_for_a_time,
+    "host-network": is_on_the_hosts_network,
     "clean-default": clean(None, [0], [1]),
     "clean-running": clean("Running", [0], [1]),
     "clean-all": clean("All", [], []),

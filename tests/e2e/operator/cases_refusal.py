@@ -208,8 +208,6 @@ def service_is_deleted(scene):
            scene.job()["metadata"]["uid"])
 
 
-SERVERS = jobs.mpi(strategy="ParameterServer")
-SERVERS["spec"]["replicaSpecs"]["Server"] = {"replicas": 1}
 PRIVILEGED = jobs.env(container={"securityContext": {"privileged": True}})
 CASES = {
     "refused-quota": quota_is_used_up,
@@ -223,7 +221,6 @@ CASES = {
         pod_leaves_us, {"labels": {JOB_LABEL: None}}, "has lost its label coxswain.dev/job=a"),
     "invalid-corrected": corrected,
     "invalid-when-resumed": wrong_when_resumed,
-    "invalid-servers": invalid(SERVERS, "spec.strategy", "not in this version"),
     "invalid-privileged": invalid(
         PRIVILEGED, "spec.replicaSpecs.Worker.template.spec.containers", "privileged"),
     "invalid-environment": invalid(

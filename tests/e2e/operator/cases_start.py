@@ -112,13 +112,14 @@ def planned(scene, manifest):
 def compare_with_plan(scene, name, manifest):
     job = scene.reach("Running", job=name)
     uid = job["metadata"]["uid"]
-    digits = re.sub("[^0-9a-f]", "", uid)[:8]
+    drawn = "-keys-" + 16 * "0"
+    keys = job["status"].get("keysSecret", drawn)[-len(drawn):]
     objects = planned(scene, manifest)
-    expect("kinds", sorted((o["kind"], o["metadata"]["name"].replace("00000000", digits))
+    expect("kinds", sorted((o["kind"], o["metadata"]["name"].replace(drawn, keys))
                            for o in objects), scene.children(name))
     for item in objects:
         text = json.dumps(item).replace("00000000-0000-0000-0000-000000000000", uid)
-        item = json.loads(text.replace("-keys-00000000", f"-keys-{digits}"))
+        item = json.loads(text.replace(drawn, keys))
         item["metadata"].pop("creationTimestamp", None)
         item.pop("status", None)
         there = scene.now(item["kind"], item["metadata"]["name"])

@@ -236,7 +236,7 @@ class Scene:
     def end(self, pod, code=0, reason="", message="", disruption="", status=None):
         """How the pod's trainer ended. code None: its container has no status any more. `status`:
         of the pod itself."""
-        name = self.now("Pod", pod)["spec"]["containers"][0]["name"]
+        name = self.get("Pod", pod)["spec"]["containers"][0]["name"]
         at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         state = {"terminated": {"exitCode": code, "message": message, "startedAt": at,
                                 "finishedAt": at,

@@ -236,12 +236,25 @@ class Hands:
     def delete_pod(self, name):
         self.api.call("DELETE", f"{PODS.format(self.namespace)}/{name}", accepted=(200, 202, 404))
 
+    def running_pod(self, name, seconds=10):
+        """As it is stored: what the witness was told of pods may be older than what it was told of
+        their job."""
+        deadline = time.monotonic() + seconds
+        while True:
+            pod = self.api.call("GET", f"{PODS.format(self.namespace)}/{name}", accepted=(200, 404))
+            status = pod.get("status", {}) if pod.get("kind") == "Pod" else {}
+            if status.get("containerStatuses") and status.get("conditions"):
+                return pod
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{name} does not run after {seconds} s: {status or pod}")
+            time.sleep(0.05)
+
     def end_pod(self, name, code, reason="", message="", disruption=""):
         """Its trainer ends; the scripted kubelet leaves alone a pod that was to run for ever."""
+        pod = self.running_pod(name)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         end = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"),
                "message": message, "startedAt": now, "finishedAt": now}
-        pod = self.world.objects["Pod", name]
         conditions = [{**condition, "status": "False"} if "Ready" in condition["type"]
                       else condition for condition in pod["status"]["conditions"]]
         if disruption:
@@ -259,11 +272,11 @@ class Hands:
 class Kubelet:
     """Plays all pods of ours in the cluster, as scripted_kubelet/life.h tells."""
 
-    def __init__(self, program, kubeconfig, log):
+    def __init__(self, program, kubeconfig, log, *flags):
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", program, "--kubeconfig", kubeconfig,
-                 "--selector", "coxswain.dev/job"], stdout=output, stderr=output)
+                 "--selector", "coxswain.dev/job", *flags], stdout=output, stderr=output)
 
     def close(self):
         self._process.terminate()

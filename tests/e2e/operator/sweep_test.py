@@ -242,6 +242,8 @@ def excess(wanted, found, more_statuses, more_others):
         if call.startswith("PATCH"):
             if more > more_statuses:
                 failures.append(f"{more} more than undisturbed: {call}")
+        elif call.startswith("POST Secret/") and more > 0:
+            pass  # a crash before its name was stored: the next operator draws another
         elif call.startswith("POST") and more != 0:
             failures.append(f"{found.get(call, 0)} times instead of {wanted.get(call, 0)}: {call}")
         else:

@@ -28,8 +28,12 @@ def spec(workers, **fields):
 
 
 def env(workers, **fields):
-    """All workers must succeed."""
-    return spec(workers, launcher="Env", **fields)
+    """A program of the user's own: all workers must succeed."""
+    own = spec(workers, **fields)
+    del own["training"]
+    own["replicaSpecs"]["Worker"]["template"] = {
+        "spec": {"containers": [{"name": "trainer", "command": ["train"]}]}}
+    return own
 
 
 def policy(**fields):
@@ -215,10 +219,6 @@ def users():
                      attempt=1, restarts__failure=1)
     yield to_success("invalid_and_corrected", spec(2, training={"epoch": 7}),
                      [(has("Invalid"), edit({"training": {"epoch": None}}))])
-    servers = {"strategy": "ParameterServer", "replicaSpecs": {"Server": {"replicas": 1}}}
-    yield to_success("not_in_this_version", spec(2, **servers),
-                     [(has("Invalid"),
-                       edit({"strategy": None, "replicaSpecs": {"Server": None}}))])
     yield Workload("time_to_live",
                    [make(spec(2, **policy(ttlSecondsAfterFinished=1))), (runs(0, 2), exits(0, 0))],
                    all_gone)

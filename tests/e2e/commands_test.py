@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Both programs against wrong commands, wrong files and output that can't be written.
+
+Each ends at once, with one printable line that says what, where and what to do, and the exit code of README.md.
+COXSWAIN_BIN names the folder of the programs.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["COXSWAIN_BIN"])
+GOOD = """apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: mnist}
+spec:
+  replicaSpecs: {Worker: {replicas: 2}}
+  training: {model: mlp, data: {format: mnist}}
+"""
+SOON = 1.0  # seconds that an answer may take
+TRIES = 3  # of a measurement, on a machine that others keep busy
+LONGEST = 1100  # characters of a line
+
+
+class CommandsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.top = tempfile.TemporaryDirectory(prefix="commands-")
+        cls.place = pathlib.Path(cls.top.name)
+        (cls.place / "job.yaml").write_text(GOOD)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.top.cleanup()
+
+    def run_program(self, *arguments, shell="", text=b""):
+        """`coxswain...` with its redirections by a shell, in a directory of its own."""
+        command = [BIN / arguments[0], *arguments[1:]]
+        if shell:
+            command = ["bash", "-c", f'exec "$@" {shell}', "bash", *command]
+        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+        for _ in range(TRIES):
+            begin = time.monotonic()
+            done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False,
+                                  cwd=self.place, env=environment)
+            took = time.monotonic() - begin
+            if took < SOON:
+                break
+        self.assertLess(took, SOON, arguments)
+        return done
+
+    def assert_line(self, done, what):
+        said = done.stderr.decode()
+        self.assertEqual(said.count("\n"), 1, what + said[:500])
+        self.assertLess(len(said), LONGEST, what)
+        self.assertTrue(said[:-1].isprintable(), what + repr(said))
+        return said
+
+    def assert_refused(self, code, holds, *arguments, **more):
+        with self.subTest(arguments=str(arguments)[:200]):
+            done = self.run_program(*arguments, **more)
+            self.assertEqual(done.returncode, code, done.stderr[:500])
+            self.assertRegex(self.assert_line(done, str(arguments)[:200]), holds)
+
+    def test_output_that_can_not_be_written(self):
+        commands = [["coxswain", "--help"], ["coxswain", "run", "--help"], ["coxswain", "version"],
+                    ["coxswain", "plan", "-f", "job.yaml"], ["coxswain", "validate", "-f", "job.yaml"],
+                    ["coxswain-trainer", "--help"], ["coxswain-trainer", "models"],
+                    ["coxswain-trainer", "train", "--model=mlp", "--data.format=mnist",
+                     "--print-config"]]
+        for command in commands:
+            for output in (">/dev/full", ">&-"):
+                self.assert_refused(74, "standard output can't be written", *command, shell=output)
+            with self.subTest(command=command):
+                self.assertEqual(self.run_program(*command, shell=">/dev/full 2>&1").returncode, 74)
+                done = self.run_program(*command, shell="2>&-")
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+    def test_a_refusal_stays_one_without_output(self):
+        for output in (">/dev/full 2>&1", ">&- 2>&-", ">/dev/full", "2>/dev/full"):
+            with self.subTest(output=output):
+                done = self.run_program("coxswain", "validate", "-f", "nowhere.yaml", shell=output)
+                self.assertEqual(done.returncode, 65)
+
+    def test_flags(self):
+        for flag in ("--trainer-image", "--kubeconfig", "--namespaces", "--lease-namespace",
+                     "--log-format", "--workers", "--progress"):
+            for arguments in ([f"{flag}=", "--leader-elect"], [flag, "--leader-elect"], [flag, ""],
+                              [flag]):
+                self.assert_refused(2, f"{flag} needs a value", "coxswain", "operator", *arguments)
+        for flag in ("--config", "--log-format"):
+            for arguments in ([f"{flag}=", "--batchSize=3"], [flag, "--batchSize=3"], [flag]):
+                self.assert_refused(2, f"{flag} needs a value", "coxswain-trainer", "train",
+                                    *arguments)
+        for command in (["eval", "--checkpoint="], ["export", "--checkpoint=", "--output=x"],
+                        ["export", "--checkpoint=x", "--output="], ["bench", "--seconds="],
+                        ["worker", "--launcher="]):
+            self.assert_refused(2, "needs a value", "coxswain-trainer", *command)
+
+    def test_commands(self):
+        trainer = "coxswain-trainer"
+        rows = [("coxswain", [], "see coxswain --help"),
+                ("coxswain", ["valdate"], "did you mean validate"),
+                ("coxswain", [""], 'unknown argument ""'),
+                ("coxswain", ["validate", "-f", "job.yaml", "\x1b[31mred"], r"\\x1b\[31mred"),
+                ("coxswain", ["version", "x" * 100000], "unknown argument xxx"),
+                (trainer, [], "see coxswain-trainer --help"),
+                (trainer, ["modles"], "did you mean models"),
+                (trainer, ["models", "\x9b\u202ex"], "unknown argument"),
+                (trainer, ["server"], "unknown argument server"),
+                (trainer, ["import"], "unknown argument import"),
+                (trainer, ["rank", "echo"], "unknown argument echo"),
+                (trainer, ["models", "--", "x"], "--"),
+                (trainer, ["train", "--\x1b[31mlr=1"], r"unknown flag"),
+                (trainer, ["train", "--model=" + "x" * 4000], "--model"),
+                *[(trainer, ["bench", f"--seconds={text}"], "--seconds")
+                  for text in ("0", "-1", "nan", "inf", "1e9", "x")]]
+        for program, arguments, holds in rows:
+            self.assert_refused(2, holds, program, *arguments)
+        for program in ("coxswain", trainer):
+            said = self.run_program(program, "--help").stdout.decode()
+            self.assertIsNone(re.search(r"^ +(server|import)\b", said, re.M), said)
+
+    def test_files_that_can_not_be_read(self):
+        os.mkfifo(self.place / "pipe")
+        for command in ("run", "plan", "validate"):
+            for file, holds in (("nowhere", "No such file"), ("/tmp", "directory"),
+                                ("/proc/self/mem", "Input/output error"),
+                                ("/dev/zero", "above the limit"), ("/dev/null", "no document")):
+                self.assert_refused(65, holds, "coxswain", command, "-f", file)
+            self.assert_refused(65, "standard input: can't read", "coxswain", command, "-f", "-",
+                                shell="<&-")
+            self.assert_refused(65, "standard input: can't read", "coxswain", command, "-f", "-",
+                                shell="</tmp")
+        for file, holds in (("nowhere", "not found"), ("/tmp", "not a file"), ("pipe", "not a file"),
+                            ("/dev/zero", "not a file")):
+            self.assert_refused(65, holds, "coxswain-trainer", "train", "--config", file)
+        done = self.run_program("coxswain", "validate", "-f", "/dev/stdin", text=GOOD.encode())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_directories_of_a_run(self):
+        (self.place / "volumes.yaml").write_text(GOOD + "  volumes: {data: {emptyDir: {}}}\n")
+        run = ("coxswain", "run", "-f", "volumes.yaml")
+        self.assert_refused(74, "--run-dir .*job.yaml", *run, "--run-dir", "job.yaml")
+        self.assert_refused(74, "--run-dir .*job.yaml/x", *run, "--run-dir", "job.yaml/x")
+        self.assert_refused(74, "something else is there|can't make", *run, "--volume=data=job.yaml")
+        for arguments, holds in ((["--run-dir=a\nb"], "control characters"),
+                                 (["--volume=data=a\nb"], "control characters"),
+                                 (["--volume=data=a", "--volume=data=b"], "given twice"),
+                                 (["--volume=checkpoints=a"], "the job has the volumes data"),
+                                 (["--volume=other=a"], "the job has the volumes data"),
+                                 (["--volume=data"], "NAME=DIR"), (["--volume=data="], "NAME=DIR"),
+                                 (["--volume==x"], "NAME=DIR"), (["--volume", "data"], "NAME=DIR")):
+            self.assert_refused(2, holds, *run, *arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()
