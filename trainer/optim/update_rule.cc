@@ -1,7 +1,8 @@
 #include "trainer/optim/update_rule.h"
 
+#include <cassert>
 #include <cmath>
-#include <span>
+#include <type_traits>
 
 namespace coxswain::optim {
 
@@ -9,113 +10,129 @@ namespace {
 
 using tensor::SegmentKind;
 
-enum class Loop { kPlain, kSgd, kSgdMxnet, kNesterov, kNesterovMxnet, kAdam };
+// The formulas: what a step does to one weight and its slots, given its gradient, decay included.
 
-// What the loops need of rule and step, computed once.
-struct Coefficients {
+struct PlainSgd {
+  PlainSgd(const UpdateRule&, const UpdateStep& step) : lr(step.lr) {}
+  [[gnu::always_inline]] void operator()(float gradient, float& w) const { w -= lr * gradient; }
   float lr;
-  float momentum;
-  float decay;
-  float beta2;
-  float epsilon;
-  float adam_step;       // lr / (1 - beta1^t)
-  float adam_root_bias;  // sqrt(1 - beta2^t)
 };
 
-Loop loop_of(const UpdateRule& rule, int slots) {
-  if (rule.kind == OptimizerKind::kAdam) return Loop::kAdam;
-  if (slots == 0) return Loop::kPlain;
-  const bool mxnet = rule.form == MomentumForm::kMxnet;
-  if (rule.kind == OptimizerKind::kSgd) return mxnet ? Loop::kSgdMxnet : Loop::kSgd;
-  return mxnet ? Loop::kNesterovMxnet : Loop::kNesterov;
-}
+struct Sgd {
+  Sgd(const UpdateRule&, const UpdateStep& step) : lr(step.lr), mu(step.momentum) {}
+  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
+    velocity = mu * velocity + gradient;
+    w -= lr * velocity;
+  }
+  float lr, mu;
+};
 
-Coefficients coefficients_of(const UpdateRule& rule, const UpdateStep& step) {
-  const auto count = static_cast<double>(step.update_count);
-  const double bias1 = 1 - std::pow(static_cast<double>(step.momentum), count);
-  const double bias2 = 1 - std::pow(static_cast<double>(rule.beta2), count);
-  return {.lr = step.lr,
-          .momentum = step.momentum,
-          .decay = rule.weight_decay,
-          .beta2 = rule.beta2,
-          .epsilon = rule.epsilon,
-          .adam_step = static_cast<float>(step.lr / bias1),
-          .adam_root_bias = static_cast<float>(std::sqrt(bias2))};
-}
+struct MxnetSgd : Sgd {
+  using Sgd::Sgd;
+  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
+    velocity = mu * velocity - lr * gradient;
+    w += velocity;
+  }
+};
 
-// Each rule is a loop of its own so that the compiler vectorises it; `slot1` is used by Adam alone.
-[[gnu::always_inline]] inline void run_loop(Loop loop, const Coefficients& c, std::int64_t count,
-                                            float* __restrict w, const float* __restrict g,
-                                            float* __restrict slot0, float* __restrict slot1) {
-  const float lr = c.lr;
-  const float mu = c.momentum;
-  const float decay = c.decay;
-  switch (loop) {
-    case Loop::kPlain:
-      for (std::int64_t i = 0; i < count; ++i) w[i] -= lr * (g[i] + decay * w[i]);
-      return;
-    case Loop::kSgd:
-      for (std::int64_t i = 0; i < count; ++i) {
-        slot0[i] = mu * slot0[i] + (g[i] + decay * w[i]);
-        w[i] -= lr * slot0[i];
-      }
-      return;
-    case Loop::kSgdMxnet:
-      for (std::int64_t i = 0; i < count; ++i) {
-        slot0[i] = mu * slot0[i] - lr * (g[i] + decay * w[i]);
-        w[i] += slot0[i];
-      }
-      return;
-    case Loop::kNesterov:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float gradient = g[i] + decay * w[i];
-        slot0[i] = mu * slot0[i] + gradient;
-        w[i] -= lr * (gradient + mu * slot0[i]);
-      }
-      return;
-    case Loop::kNesterovMxnet:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float move = lr * (g[i] + decay * w[i]);
-        slot0[i] = mu * slot0[i] - move;
-        w[i] += mu * slot0[i] - move;
-      }
-      return;
-    case Loop::kAdam:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float gradient = g[i] + decay * w[i];
-        slot0[i] = mu * slot0[i] + (1 - mu) * gradient;
-        slot1[i] = c.beta2 * slot1[i] + (1 - c.beta2) * (gradient * gradient);
-        w[i] -= c.adam_step * slot0[i] / (std::sqrt(slot1[i]) / c.adam_root_bias + c.epsilon);
-      }
-      return;
+struct Nesterov : Sgd {
+  using Sgd::Sgd;
+  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
+    velocity = mu * velocity + gradient;
+    w -= lr * (gradient + mu * velocity);
+  }
+};
+
+struct MxnetNesterov : Sgd {
+  using Sgd::Sgd;
+  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
+    const float move = lr * gradient;
+    velocity = mu * velocity - move;
+    w += mu * velocity - move;
+  }
+};
+
+struct Adam {
+  Adam(const UpdateRule& rule, const UpdateStep& step)
+      : beta1(step.momentum), beta2(rule.beta2), epsilon(rule.epsilon) {
+    const auto count = static_cast<double>(step.update_count);
+    const double bias1 = 1 - std::pow(static_cast<double>(beta1), count);
+    const double bias2 = 1 - std::pow(static_cast<double>(beta2), count);
+    rate = static_cast<float>(step.lr / bias1);
+    root_bias = static_cast<float>(std::sqrt(bias2));
+  }
+  [[gnu::always_inline]] void operator()(float gradient, float& w, float& mean,
+                                         float& square) const {
+    mean = beta1 * mean + (1 - beta1) * gradient;
+    square = beta2 * square + (1 - beta2) * (gradient * gradient);
+    w -= rate * mean / (std::sqrt(square) / root_bias + epsilon);
+  }
+  float beta1, beta2, epsilon, rate, root_bias;
+};
+
+// One loop a formula, so that the compiler vectorises it. The formula comes as a copy, which no
+// store through a pointer can change.
+template <class Formula>
+[[gnu::always_inline]] inline void loop(Formula formula, float decay, const Slice& slice) {
+  float* __restrict w = slice.weights.data();
+  const float* __restrict g = slice.gradients.data();
+  float* __restrict slot0 = slice.slots[0].data();
+  float* __restrict slot1 = slice.slots[1].data();
+  const std::size_t count = slice.weights.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const float gradient = g[i] + decay * w[i];
+    if constexpr (std::is_invocable_v<Formula, float, float&>) {
+      formula(gradient, w[i]);
+    } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
+      formula(gradient, w[i], slot0[i]);
+    } else {
+      formula(gradient, w[i], slot0[i], slot1[i]);
+    }
   }
 }
 
-using Runner = void (*)(Loop loop, const Coefficients& c, std::int64_t count, float* w,
-                        const float* g, float* slot0, float* slot1);
-
-[[gnu::target("arch=x86-64-v4")]] void run_avx512(Loop loop, const Coefficients& c,
-                                                  std::int64_t count, float* w, const float* g,
-                                                  float* slot0, float* slot1) {
-  run_loop(loop, c, count, w, g, slot0, slot1);
+template <class Formula>
+[[gnu::target("arch=x86-64-v4")]] void loop_avx512(Formula formula, float decay,
+                                                   const Slice& slice) {
+  loop(formula, decay, slice);
 }
 
-[[gnu::target("arch=x86-64-v3")]] void run_avx2(Loop loop, const Coefficients& c,
-                                                std::int64_t count, float* w, const float* g,
-                                                float* slot0, float* slot1) {
-  run_loop(loop, c, count, w, g, slot0, slot1);
-}
-
-void run_baseline(Loop loop, const Coefficients& c, std::int64_t count, float* w, const float* g,
-                  float* slot0, float* slot1) {
-  run_loop(loop, c, count, w, g, slot0, slot1);
+template <class Formula>
+[[gnu::target("arch=x86-64-v3")]] void loop_avx2(Formula formula, float decay, const Slice& slice) {
+  loop(formula, decay, slice);
 }
 
 // By hand, because programs with target_clones crash under ThreadSanitizer before main.
-Runner widest_runner() {
-  if (__builtin_cpu_supports("x86-64-v4")) return run_avx512;
-  if (__builtin_cpu_supports("x86-64-v3")) return run_avx2;
-  return run_baseline;
+template <class Formula>
+void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const Slice& slice) {
+  const Formula formula(rule, step);
+  if (__builtin_cpu_supports("x86-64-v4")) return loop_avx512(formula, decay, slice);
+  if (__builtin_cpu_supports("x86-64-v3")) return loop_avx2(formula, decay, slice);
+  loop(formula, decay, slice);
+}
+
+constexpr std::string_view kVelocity[] = {"momentum_buffer"};
+constexpr std::string_view kMoments[] = {"exp_avg", "exp_avg_sq"};
+
+struct Row {
+  OptimizerKind kind;
+  bool is_momentum;  // without momentum it is plain SGD and keeps no slots
+  std::span<const std::string_view> slots;
+  decltype(&apply<PlainSgd>) form;  // PyTorch's, or the one that there is
+  decltype(&apply<PlainSgd>) mxnet_form;
+};
+
+constexpr Row kRows[] = {
+    {OptimizerKind::kSgd, true, kVelocity, apply<Sgd>, apply<MxnetSgd>},
+    {OptimizerKind::kNesterov, true, kVelocity, apply<Nesterov>, apply<MxnetNesterov>},
+    {OptimizerKind::kAdam, false, kMoments, apply<Adam>, apply<Adam>},
+};
+
+const Row& row_of(OptimizerKind kind) {
+  for (const Row& row : kRows) {
+    if (row.kind == kind) return row;
+  }
+  __builtin_unreachable();
 }
 
 void average(float momentum, float parts, std::span<float> running, std::span<const float> sums) {
@@ -126,9 +143,9 @@ void average(float momentum, float parts, std::span<float> running, std::span<co
 
 }  // namespace
 
-int num_slots(const UpdateRule& rule, bool has_momentum) {
-  if (rule.kind == OptimizerKind::kAdam) return 2;
-  return has_momentum ? 1 : 0;
+std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_momentum) {
+  const Row& row = row_of(rule.kind);
+  return row.is_momentum && !has_momentum ? std::span<const std::string_view>() : row.slots;
 }
 
 bool decays(DecayScope scope, SegmentKind kind) {
@@ -137,25 +154,27 @@ bool decays(DecayScope scope, SegmentKind kind) {
   return scope == DecayScope::kWeightsAndGamma && kind == SegmentKind::kGamma;
 }
 
+void update(const UpdateRule& rule, const UpdateStep& step, const Slice& slice) {
+  assert(slice.gradients.size() == slice.weights.size());
+  if (slice.kind == SegmentKind::kControl) return;
+  if (slice.kind == SegmentKind::kStatistic) {
+    return average(rule.statistic_momentum, step.statistic_parts, slice.weights, slice.gradients);
+  }
+  const float decay = decays(rule.decay_scope, slice.kind) ? rule.weight_decay : 0;
+  const Row& row = row_of(rule.kind);
+  if (slice.slots[0].empty()) return apply<PlainSgd>(rule, step, decay, slice);
+  (rule.form == MomentumForm::kMxnet ? row.mxnet_form : row.form)(rule, step, decay, slice);
+}
+
 void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuffer& parameters,
             int first, int last) {
-  const int slots = parameters.num_slots();
-  const Loop loop = loop_of(rule, slots);
-  const Runner run = widest_runner();
-  Coefficients coefficients = coefficients_of(rule, step);
   for (int i = first; i < last; ++i) {
     const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
-    if (segment.kind == SegmentKind::kControl) continue;
-    const std::span<float> weights = parameters.weights(segment);
-    const std::span<float> gradients = parameters.gradients(segment);
-    if (segment.kind == SegmentKind::kStatistic) {
-      average(rule.statistic_momentum, step.statistic_parts, weights, gradients);
-      continue;
+    Slice slice{segment.kind, parameters.weights(segment), parameters.gradients(segment), {}};
+    for (int slot = 0; slot < parameters.num_slots(); ++slot) {
+      slice.slots[static_cast<std::size_t>(slot)] = parameters.slot(slot, segment);
     }
-    coefficients.decay = decays(rule.decay_scope, segment.kind) ? rule.weight_decay : 0;
-    run(loop, coefficients, segment.stored, weights.data(), gradients.data(),
-        slots > 0 ? parameters.slot(0, segment).data() : nullptr,
-        slots > 1 ? parameters.slot(1, segment).data() : nullptr);
+    update(rule, step, slice);
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "trainer/tensor/parameter_buffer.h"
 
@@ -38,16 +41,28 @@ struct UpdateStep {
   float statistic_parts = 1;      // parts whose BatchNorm statistics were summed
 };
 
-// Optimizer slots that a rule keeps beside the weights: 0 (no momentum), 1 (velocity), 2 (Adam's
-// moments).
-int num_slots(const UpdateRule& rule, bool has_momentum);
+// The slots that a rule keeps beside the weights, by their names in a checkpoint (PyTorch's words):
+// none without momentum, "momentum_buffer"; "exp_avg" and "exp_avg_sq".
+inline constexpr std::size_t kMostSlots = 2;
+std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_momentum);
 
 bool decays(DecayScope scope, tensor::SegmentKind kind);
 
-// Applies one step to the segments [first, last): trainable ones by the rule, statistics by their
-// running average, the control segment not at all. A buffer without slots takes plain SGD steps.
-// Elementwise, without fused multiply-adds: any cut of the buffer and any instruction set give the
-// same bits, and zero padding stays zero.
+// A part of one segment, and of what lies beside it: of one length, apart from slots that are not
+// kept, which are empty.
+struct Slice {
+  tensor::SegmentKind kind;
+  std::span<float> weights;
+  std::span<const float> gradients;
+  std::array<std::span<float>, kMostSlots> slots;
+};
+
+// Applies one step to a slice: a trainable one by the rule, or as plain SGD where it has no slots;
+// statistics by their running average; the control segment not at all. Elementwise, without fused
+// multiply-adds: any cut and any instruction set give the same bits, and zero padding stays zero.
+void update(const UpdateRule& rule, const UpdateStep& step, const Slice& slice);
+
+// The same for the segments [first, last) of a buffer.
 void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuffer& parameters,
             int first, int last);
 

@@ -78,13 +78,6 @@ class TensorTable {
 
 }  // namespace
 
-std::vector<std::string> slot_names(const optim::UpdateRule& rule, bool has_momentum) {
-  const int count = optim::num_slots(rule, has_momentum);
-  if (count == 2) return {"exp_avg", "exp_avg_sq"};
-  if (count == 1) return {"momentum_buffer"};
-  return {};
-}
-
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
                 tensor::ParameterBuffer& parameters) {
   for (const graph::Parameter& parameter : training.parameters) {
@@ -100,13 +93,13 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
 std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
                                                backend::Backend& backend,
                                                tensor::ParameterBuffer& parameters,
-                                               std::vector<std::string> slot_names) {
+                                               std::span<const std::string_view> slot_names) {
   struct Copy {
     checkpoint::State state;
     ParameterLayout layout;
     std::vector<float> weights;
     std::vector<std::vector<float>> slots;
-    std::vector<std::string> slot_names;
+    std::span<const std::string_view> slot_names;
   };
   auto copy = std::make_shared<Copy>();
   copy->state = state;
@@ -115,7 +108,7 @@ std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
   for (int i = 0; i < parameters.num_slots(); ++i) {
     copy->slots.emplace_back(parameters.slot(i).begin(), parameters.slot(i).end());
   }
-  copy->slot_names = std::move(slot_names);
+  copy->slot_names = slot_names;
   return [copy, &backend] {
     checkpoint::Contents contents;
     contents.state = copy->state;
@@ -125,7 +118,7 @@ std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
       if (!tensor::is_trainable(segment.kind)) continue;
       for (std::size_t i = 0; i < copy->slots.size(); ++i) {
         contents.optimizer.push_back(
-            to_tensor(backend, segment, copy->slots[i], copy->slot_names[i] + "."));
+            to_tensor(backend, segment, copy->slots[i], fmt::format("{}.", copy->slot_names[i])));
       }
     }
     return contents;
@@ -133,7 +126,7 @@ std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
 }
 
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
-             tensor::ParameterBuffer& parameters, const std::vector<std::string>& slot_names) {
+             tensor::ParameterBuffer& parameters, std::span<const std::string_view> slot_names) {
   TensorTable model(contents.model);
   TensorTable optimizer(contents.optimizer);
   std::vector<Destination> destinations;
@@ -143,8 +136,9 @@ void restore(const checkpoint::Contents& contents, backend::Backend& backend,
         {&model.take(segment.name, segment), &segment, parameters.weights(segment)});
     if (!tensor::is_trainable(segment.kind)) continue;
     for (std::size_t i = 0; i < slot_names.size(); ++i) {
-      destinations.push_back({&optimizer.take(slot_names[i] + "." + segment.name, segment),
-                              &segment, parameters.slot(static_cast<int>(i), segment)});
+      const std::string name = fmt::format("{}.{}", slot_names[i], segment.name);
+      destinations.push_back({&optimizer.take(name, segment), &segment,
+                              parameters.slot(static_cast<int>(i), segment)});
     }
   }
   model.expect_empty();

@@ -1,20 +1,15 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
 
 #include "trainer/backend/backend.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/graph/program.h"
-#include "trainer/optim/update_rule.h"
 
 namespace coxswain::train {
-
-// Names of the optimizer's slots as they stand in a checkpoint, PyTorch's words: "momentum_buffer";
-// "exp_avg", "exp_avg_sq".
-std::vector<std::string> slot_names(const optim::UpdateRule& rule, bool has_momentum);
 
 // First values of every tensor, equal on all ranks without a message.
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
@@ -25,12 +20,12 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
 std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
                                                backend::Backend& backend,
                                                tensor::ParameterBuffer& parameters,
-                                               std::vector<std::string> slot_names);
+                                               std::span<const std::string_view> slot_names);
 
 // Writes a checkpoint's tensors into the buffers. Throws Error (65) naming the tensor that is
 // missing, too many or of another shape; the buffers are untouched then.
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
-             tensor::ParameterBuffer& parameters, const std::vector<std::string>& slot_names);
+             tensor::ParameterBuffer& parameters, std::span<const std::string_view> slot_names);
 
 // Rank 0's weights, running statistics and slots to all ranks, whose layouts may differ.
 void broadcast_parameters(comm::Communicator& communicator, backend::Backend& backend,

@@ -71,7 +71,7 @@ Training::Training(const TrainOptions& options, Collaborators& with)
       rank_(with.communicator->rank()),
       world_size_(with.communicator->size()),
       cut_{world_size_, options.virtual_shards, options.accumulate},
-      slot_names_(slot_names(options.rule, has_momentum(options))),
+      slot_names_(optim::slot_names(options.rule, has_momentum(options))),
       graph_(graph::build_model(options.model, with.training.sample_shape(),
                                 with.training.classes(), options.label_smoothing)),
       program_(

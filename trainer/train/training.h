@@ -3,7 +3,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint.h"
@@ -67,7 +69,7 @@ class Training {
   const int rank_;
   const int world_size_;
   const StepCut cut_;
-  std::vector<std::string> slot_names_;
+  std::span<const std::string_view> slot_names_;
   std::vector<std::string> notes_;
   graph::Graph graph_;
   graph::Program program_;

@@ -1,7 +1,9 @@
 #include "trainer/optim/update_rule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -96,7 +98,7 @@ std::vector<Case> all_rules() {
                                std::to_string(static_cast<int>(form)) + " scope " +
                                std::to_string(static_cast<int>(scope)) + " momentum " +
                                std::to_string(momentum),
-                           rule, num_slots(rule, momentum)});
+                           rule, static_cast<int>(slot_names(rule, momentum).size())});
         }
       }
     }
@@ -175,6 +177,43 @@ TEST(Update, segment_ranges_give_the_same_bits_as_one_pass_and_touch_nothing_els
         ASSERT_EQ(pieces.weights()[i], before[i]) << c.name << " element " << i;
       }
     }
+  }
+}
+
+TEST(Update, any_cut_of_a_segment_gives_the_same_bits) {
+  for (const Case& c : all_rules()) {
+    ParameterBuffer whole(all_kinds(), c.slots);
+    ParameterBuffer pieces(all_kinds(), c.slots);
+    for (ParameterBuffer* buffer : {&whole, &pieces}) {
+      fill(buffer->weights(), 1);
+      fill(buffer->gradients(), 2);
+    }
+    const int count = static_cast<int>(whole.layout().segments.size());
+    for (int t = 1; t <= 3; ++t) {
+      const UpdateStep step{.lr = 0.1F, .momentum = 0.9F, .update_count = t};
+      update(c.rule, step, whole, 0, count);
+      for (const tensor::Segment& s : pieces.layout().segments) {
+        const auto stored = static_cast<std::size_t>(s.stored);
+        for (std::size_t first = 0, size = 1; first < stored; first += size, size = 2 * size + 3) {
+          size = std::min(size, stored - first);
+          Slice slice{s.kind, pieces.weights(s).subspan(first, size),
+                      pieces.gradients(s).subspan(first, size), {}};
+          for (int i = 0; i < c.slots; ++i) {
+            slice.slots[static_cast<std::size_t>(i)] = pieces.slot(i, s).subspan(first, size);
+          }
+          update(c.rule, step, slice);
+        }
+      }
+    }
+    for (int i = 0; i < c.slots; ++i) {
+      ASSERT_EQ(
+          std::memcmp(whole.slot(i).data(), pieces.slot(i).data(), whole.slot(i).size_bytes()), 0)
+          << c.name;
+    }
+    ASSERT_EQ(
+        std::memcmp(whole.weights().data(), pieces.weights().data(), whole.weights().size_bytes()),
+        0)
+        << c.name;
   }
 }
 
@@ -280,12 +319,16 @@ TEST(Rule, decay_scopes_choose_segments_by_kind) {
   }
 }
 
-TEST(Rule, keeps_as_many_slots_as_its_formula_needs) {
-  EXPECT_EQ(num_slots({.kind = OptimizerKind::kSgd}, false), 0);
-  EXPECT_EQ(num_slots({.kind = OptimizerKind::kSgd}, true), 1);
-  EXPECT_EQ(num_slots({.kind = OptimizerKind::kNesterov}, true), 1);
-  EXPECT_EQ(num_slots({.kind = OptimizerKind::kAdam}, true), 2);
-  EXPECT_EQ(num_slots({.kind = OptimizerKind::kAdam}, false), 2);
+TEST(Rule, names_the_slots_that_its_formula_needs) {
+  using testing::ElementsAre;
+  const auto names = [](OptimizerKind kind, bool has_momentum) {
+    return slot_names({.kind = kind}, has_momentum);
+  };
+  EXPECT_THAT(names(OptimizerKind::kSgd, false), ElementsAre());
+  EXPECT_THAT(names(OptimizerKind::kSgd, true), ElementsAre("momentum_buffer"));
+  EXPECT_THAT(names(OptimizerKind::kNesterov, true), ElementsAre("momentum_buffer"));
+  EXPECT_THAT(names(OptimizerKind::kAdam, true), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(names(OptimizerKind::kAdam, false), ElementsAre("exp_avg", "exp_avg_sq"));
 }
 
 }  // namespace
