@@ -29,10 +29,10 @@ if [ "$(id -u)" -eq 0 ]; then
   offline=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
 fi
 stage() { printf '\n==> %s\n' "$*"; }
-run_tests() {  # build folder, then ctest's own flags
+run_tests() {  # build folder, then ctest's own flags; its limit is for what hangs, not for a slow machine
   local folder=$1
   shift
-  "${offline[@]}" ctest --test-dir "build/$folder" --output-on-failure --no-tests=error -j 2 "$@"
+  "${offline[@]}" ctest --test-dir "build/$folder" --output-on-failure --no-tests=error --timeout 1800 -j 2 "$@"
 }
 
 # All that is fetched is fetched here. Images of pods hold the programs too, so they come after the build.

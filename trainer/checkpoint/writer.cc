@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -81,7 +82,8 @@ struct Writer::Impl {
 };
 
 void Writer::Impl::run() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+  const auto self = static_cast<id_t>(::gettid());
+  ::setpriority(PRIO_PROCESS, self, std::max(kNice, ::getpriority(PRIO_PROCESS, self)));
   std::unique_lock lock(mutex);
   while (true) {
     changed.wait(lock, [this] { return pending || stopping; });
