@@ -201,7 +201,7 @@ class Operator {
                   log_.line(
                       Severity::kWarning, "namespace not read",
                       {{"error", doubt},
-                       {"level", std::string(job::word(job::kPodSecurityLevels,
+                       {"level", std::string(word(job::kPodSecurityLevels,
                                                        options_.installation.pod_security))}});
                 },
             .reporter = options_.identity,

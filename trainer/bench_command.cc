@@ -84,7 +84,7 @@ double best_seconds(backend::Executable& executable, int step) {
 
 // The engine's own limit: images a second if a step were its convolutions and dense layers alone.
 double limit(const contract::TrainerConfig& config, const data::Dataset& dataset,
-             backend::Backend& backend, graph::Precision precision) {
+             backend::Backend& backend, Precision precision) {
   const graph::Graph graph =
       graph::build_model(config.model, dataset.sample_shape(), dataset.classes(), 0);
   const graph::Program program =

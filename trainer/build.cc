@@ -1,7 +1,6 @@
 #include "trainer/build.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -20,12 +19,6 @@ namespace {
 using contract::TrainerConfig;
 namespace fs = std::filesystem;
 
-// Numbers that say the same thing on both sides of the contract, in the same order.
-template <typename To, typename From>
-To same(From value) {
-  return static_cast<To>(value);
-}
-
 // The digits that came with the program: in an image, or in the checkout that it was built in.
 std::optional<fs::path> bundled_digits() {
   std::error_code ignored;
@@ -42,7 +35,7 @@ fs::path data_directory(const TrainerConfig& config) {
   if (!config.data.path.empty()) return config.data.path;
   std::error_code ignored;
   if (fs::is_directory(contract::kDataDirectory, ignored)) return contract::kDataDirectory;
-  if (config.data.format == contract::DataFormat::kMnist) {
+  if (config.data.format == DataFormat::kMnist) {
     if (const auto digits = bundled_digits()) return *digits;
   }
   throw Error(ExitCode::kBadInput,
@@ -67,13 +60,13 @@ std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data:
 std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part) {
   const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
   switch (config.data.format) {
-    case contract::DataFormat::kMnist:
+    case DataFormat::kMnist:
       return data::open_mnist(separate ? fs::path(config.data.eval_path) : data_directory(config),
                               part);
-    case contract::DataFormat::kCifar10:
+    case DataFormat::kCifar10:
       return data::open_cifar10(separate ? fs::path(config.data.eval_path) : data_directory(config),
                                 part);
-    case contract::DataFormat::kSynthetic:
+    case DataFormat::kSynthetic:
       return open_synthetic(config, part);
   }
   throw Error(ExitCode::kInternal, "[data] unknown format");
@@ -89,9 +82,9 @@ int cores() {
 
 optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
   optim::UpdateRule rule;
-  rule.kind = same<optim::OptimizerKind>(config.name);
-  rule.form = same<optim::MomentumForm>(config.form);
-  rule.decay_scope = same<optim::DecayScope>(config.decay);
+  rule.kind = config.name;
+  rule.form = config.form;
+  rule.decay_scope = config.decay;
   rule.weight_decay = static_cast<float>(config.weight_decay);
   rule.beta2 = static_cast<float>(config.beta2);
   rule.epsilon = static_cast<float>(config.epsilon);
@@ -100,9 +93,9 @@ optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
 
 optim::Schedule make_schedule(const TrainerConfig& config) {
   const contract::LrScheduleConfig& from = config.lr_schedule;
-  const bool adam = config.optimizer.name == contract::OptimizerName::kAdam;
+  const bool adam = config.optimizer.name == OptimizerKind::kAdam;
   optim::Schedule schedule;
-  schedule.kind = same<optim::ScheduleKind>(from.name);
+  schedule.kind = from.name;
   schedule.lr = static_cast<float>(config.optimizer.lr);
   schedule.momentum = static_cast<float>(adam ? config.optimizer.beta1 : config.optimizer.momentum);
   schedule.min_lr = static_cast<float>(from.min_lr);
@@ -121,21 +114,21 @@ optim::Schedule make_schedule(const TrainerConfig& config) {
 
 // "1:137:backward": rank, step and phase at which a rank shall die, for tests.
 train::FailPoint parse_fail_point(const std::string& text) {
-  static constexpr std::string_view kPhases[] = {"load",   "forward",  "backward", "reduce",
-                                                 "update", "evaluate", "save"};
+  constexpr auto kPhases = words_of(train::Phase{});
   train::FailPoint point;
   char phase[16] = {};
   long long step = 0;
   if (std::sscanf(text.c_str(), "%d:%lld:%15s", &point.rank, &step, phase) == 3) {
-    const auto* found = std::find(std::begin(kPhases), std::end(kPhases), phase);
     point.step = step;
-    point.phase = static_cast<train::Phase>(found - std::begin(kPhases));
-    if (found != std::end(kPhases)) return point;
+    if (const auto known = value_of(kPhases, phase)) {
+      point.phase = *known;
+      return point;
+    }
   }
   throw Error(ExitCode::kUsage,
               fmt::format("[train] COXSWAIN_FAIL_POINT: \"{}\" is not rank:step:phase with "
                           "one of {}",
-                          text, fmt::join(kPhases, ", ")));
+                          text, list_words(kPhases)));
 }
 
 }  // namespace
@@ -156,22 +149,21 @@ std::unique_ptr<data::Dataset> open_training_set(const TrainerConfig& config) {
 
 int threads_per_rank(const TrainerConfig& config, int ranks_here) {
   if (config.threads > 0) return static_cast<int>(config.threads);
-  if (config.reproducible == contract::Reproducible::kAnyWorldSize) return 1;
+  if (config.reproducible == Reproducible::kAnyWorldSize) return 1;
   return std::max(1, cores() / std::max(1, ranks_here));
 }
 
 std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads) {
   return backend::make_onednn_backend(
-      {.threads = threads, .winograd = config.convolution == contract::Convolution::kWinograd});
+      {.threads = threads, .winograd = config.convolution == Convolution::kWinograd});
 }
 
 data::Preprocessing make_preprocessing(const TrainerConfig& config) {
   data::Preprocessing steps;
   for (const contract::Augmentation& augmentation : config.data.augment) {
     if (const auto* crop = std::get_if<contract::PadCrop>(&augmentation)) {
-      steps.augmentations.push_back(data::PadCrop{static_cast<int>(crop->pad),
-                                                  same<data::PadCrop::Mode>(crop->mode),
-                                                  same<data::PadCrop::Offsets>(crop->offsets)});
+      steps.augmentations.push_back(
+          data::PadCrop{static_cast<int>(crop->pad), crop->mode, crop->offsets});
     } else if (std::holds_alternative<contract::Flip>(augmentation)) {
       steps.augmentations.push_back(data::Flip{});
     } else {
@@ -187,25 +179,25 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
                                        const std::optional<contract::WorkerEnv>& env) {
   train::TrainOptions options;
   options.model = config.model;
-  options.precision = same<graph::Precision>(config.precision);
+  options.precision = config.precision;
   options.label_smoothing = static_cast<float>(config.label_smoothing);
   options.seed = config.seed;
   options.batch_size = config.batch_size;
-  options.global_batch_size = config.batch_semantics == contract::BatchSemantics::kGlobal;
+  options.global_batch_size = config.batch_semantics == BatchSemantics::kGlobal;
   options.accumulate = static_cast<int>(config.accumulate);
-  if (config.reproducible == contract::Reproducible::kAnyWorldSize) {
+  if (config.reproducible == Reproducible::kAnyWorldSize) {
     options.virtual_shards = static_cast<int>(config.virtual_shards);
   }
-  options.divide_by_count = config.gradient_reduction == contract::GradientReduction::kMean;
-  options.split = same<data::Split>(config.data.split);
-  options.last_batch = same<data::LastBatch>(config.data.last_batch);
+  options.divide_by_count = config.gradient_reduction == GradientReduction::kMean;
+  options.split = config.data.split;
+  options.last_batch = config.data.last_batch;
   options.preprocessing = make_preprocessing(config);
   options.epochs = config.epochs;
   options.steps = config.steps;
   if (!options.epochs && !options.steps) options.epochs = 10;
   options.rule = make_rule(config.optimizer);
   options.schedule = make_schedule(config);
-  options.lr_scaling = same<train::TrainOptions::LrScaling>(config.lr_schedule.scaling);
+  options.lr_scaling = config.lr_schedule.scaling;
   options.evaluate_every_epochs = config.evaluate.every_epochs;
   options.evaluation_batch = config.evaluate.batch_size;
   options.max_skipped = config.non_finite_skip;

@@ -17,7 +17,7 @@ namespace {
 std::unique_ptr<comm::Communicator> join(const contract::TrainerConfig& config,
                                          std::function<void(const comm::PeerLost&)> on_lost) {
   if (!under_mpirun()) {
-    if (config.communication.backend == contract::CommunicationBackend::kMpi)
+    if (config.communication.backend == CommunicationBackend::kMpi)
       throw Error(ExitCode::kBadInput,
                   "[comm] communication.backend is mpi, but mpirun did not start this process: "
                   "start it with mpirun, or write auto");

@@ -40,7 +40,7 @@ Json with_default(Json schema, Json value);  // told in the description too
 Json requiring(Json schema, std::initializer_list<const char*> fields);
 
 template <class E, std::size_t N>
-Json words(const std::string& meaning, const job::Words<E, N>& table) {
+Json words(const std::string& meaning, const Words<E, N>& table) {
   Json schema = text(meaning);
   for (const auto& entry : table) schema["enum"].push_back(entry.text);
   return schema;

@@ -74,7 +74,7 @@ Json whole(const Field& field) {
 
 Json choice(const Field& field) {
   Json schema = {{"type", "string"}};
-  for (const auto word : contract::split_choices(field.choices)) schema["enum"].push_back(word);
+  for (const auto word : contract::choices_of(field)) schema["enum"].push_back(word);
   return schema;
 }
 

@@ -207,11 +207,11 @@ void check_training(const TrainingJob& job, Problems& problems) {
   const contract::TrainerConfig config = read_training_parts(job, problems);
   if (problems.size() != before) return;
   const std::int64_t ranks = std::int64_t{job.spec.worker.replicas} * slots_per_worker(job.spec);
-  if (config.communication.backend == contract::CommunicationBackend::kMpi &&
+  if (config.communication.backend == CommunicationBackend::kMpi &&
       launcher(job.spec) != Launcher::kMpi)
     problems.push_back({"spec.training.communication.backend", 0,
                         "mpi is for launcher MPI; write auto, or launcher: MPI"});
-  if (config.reproducible == contract::Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
+  if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,
                                     config.virtual_shards)});

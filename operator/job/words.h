@@ -1,24 +1,11 @@
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "operator/job/observed.h"
 #include "operator/job/training_job.h"
+#include "trainer/contract/words.h"
 
 // The words of each enumeration, as users write them.
 namespace coxswain::job {
-
-template <class E>
-struct Word {
-  E value;
-  std::string_view text;
-};
-
-template <class E, std::size_t N>
-using Words = std::array<Word<E>, N>;
 
 inline constexpr Words<Strategy, 2> kStrategies{{
     {Strategy::kAllReduce, "AllReduce"},
@@ -71,27 +58,5 @@ inline constexpr Words<PodSecurity, 3> kPodSecurityLevels{{
     {PodSecurity::kBaseline, "baseline"},
     {PodSecurity::kRestricted, "restricted"},
 }};
-
-template <class E, std::size_t N>
-constexpr std::string_view word(const Words<E, N>& words, E value) {
-  for (const auto& entry : words)
-    if (entry.value == value) return entry.text;
-  return "";
-}
-
-template <class E, std::size_t N>
-constexpr std::optional<E> value_of(const Words<E, N>& words, std::string_view text) {
-  for (const auto& entry : words)
-    if (entry.text == text) return entry.value;
-  return std::nullopt;
-}
-
-// "AllReduce, ParameterServer"
-template <class E, std::size_t N>
-std::string list_words(const Words<E, N>& words) {
-  std::string list;
-  for (const auto& entry : words) list.append(list.empty() ? "" : ", ").append(entry.text);
-  return list;
-}
 
 }  // namespace coxswain::job

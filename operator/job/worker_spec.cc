@@ -196,7 +196,7 @@ std::string training_config(const TrainingJob& job, const Paths& paths) {
   std::vector<Problem> problems;
   auto config = read_training_parts(job, problems);
   if (!problems.empty()) return "";
-  if (config.data.path.empty() && config.data.format != contract::DataFormat::kSynthetic)
+  if (config.data.path.empty() && config.data.format != DataFormat::kSynthetic)
     config.data.path = job.spec.data_volume ? paths.data : paths.bundled_mnist;
   if (config.checkpoint.path.empty() && job.spec.checkpoints_volume)
     config.checkpoint.path = paths.checkpoints;

@@ -135,7 +135,7 @@ inline const TrainingChange* change_of(std::string_view key) {
 inline std::vector<std::string_view> values_of(const TrainingChange& change) {
   if (!change.values.empty()) return change.values;
   for (const contract::Field& field : contract::kFields)
-    if (field.key == change.key) return contract::split_choices(field.choices);
+    if (field.key == change.key) return contract::choices_of(field);
   return {};
 }
 

@@ -7,25 +7,26 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code,printable}.h.
+# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code,printable,words}.h.
 EDGES = {
     "trainer/contract": [],
     "trainer/contract/worker": [],
-    "trainer/contract/config": [],
+    "trainer/contract/config": ["trainer/options"],
     "trainer/contract/program": ["trainer/contract/config"],
+    "trainer/options": [],
     "trainer/tensor": [],
-    "trainer/graph": ["trainer/tensor"],
+    "trainer/graph": ["trainer/options", "trainer/tensor"],
     "trainer/graph/models": ["trainer/graph", "trainer/tensor"],
-    "trainer/optim": ["trainer/tensor"],
+    "trainer/optim": ["trainer/options", "trainer/tensor"],
     "trainer/backend": ["trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/reference": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/onednn": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
-    "trainer/data": ["trainer/tensor"],
+    "trainer/data": ["trainer/options", "trainer/tensor"],
     "trainer/comm": ["trainer/tensor"],
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
     "trainer/checkpoint": ["trainer/tensor"],
     "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm",
-                      "trainer/optim", "trainer/checkpoint", "trainer/tensor"],
+                      "trainer/optim", "trainer/options", "trainer/checkpoint", "trainer/tensor"],
     "trainer/report": ["trainer/train", "trainer/contract/worker"],
     "trainer/launch": ["trainer/contract/worker"],
     "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
@@ -35,7 +36,8 @@ EDGES = {
     "operator/cluster": ["operator/job", "trainer/contract/worker", "trainer/contract/config"],
     "operator": ["*"],  # main.cc and the commands wire everything
 }
-EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "trainer/contract/printable.h"}
+EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "trainer/contract/printable.h",
+              "trainer/contract/words.h"}
 
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
@@ -53,7 +55,7 @@ THIRD_PARTY = {
 # The pure core: values in, values out.
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod",
-        "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
+        "trainer/options/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")

@@ -51,15 +51,15 @@ bool mirrors(const std::array<std::uint32_t, 4>& words) { return words[0] >> 31 
 // Where the crop begins in the padded image, less the pad: -pad..pad.
 std::int64_t crop_shift(const PadCrop& crop, std::uint32_t word) {
   if (crop.pad == 0) return 0;
-  const int last = crop.offsets == PadCrop::Offsets::kInclusive ? 1 : 0;
+  const int last = crop.offsets == CropOffsets::kInclusive ? 1 : 0;
   const auto offsets = static_cast<std::uint64_t>(2 * crop.pad + last);
   return static_cast<std::int64_t>((word * offsets) >> 32) - crop.pad;
 }
 
 // Which of `side` pixels a place in or beside the image shows; -1 = padding.
-std::int64_t padded_source(PadCrop::Mode mode, std::int64_t place, std::int64_t side) {
+std::int64_t padded_source(PadMode mode, std::int64_t place, std::int64_t side) {
   if (place >= 0 && place < side) return place;
-  if (mode == PadCrop::Mode::kZero) return -1;
+  if (mode == PadMode::kZero) return -1;
   return place < 0 ? -place - 1 : 2 * side - 1 - place;  // numpy's "symmetric" repeats the edge
 }
 
@@ -155,7 +155,7 @@ void Preprocessor::find_sources(const SampleKey& key) {
   for (std::size_t x = 0; x < source_column_.size(); ++x) {
     source_column_[x] = static_cast<std::int32_t>(x);
   }
-  const auto shift = [](std::vector<std::int32_t>& places, PadCrop::Mode mode, std::int64_t by) {
+  const auto shift = [](std::vector<std::int32_t>& places, PadMode mode, std::int64_t by) {
     const auto side = static_cast<std::int64_t>(places.size());
     for (std::int32_t& place : places) {
       if (place >= 0) place = static_cast<std::int32_t>(padded_source(mode, place + by, side));

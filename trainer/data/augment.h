@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/options/options.h"
 #include "trainer/tensor/shape.h"
 
 namespace coxswain::data {
@@ -13,8 +14,8 @@ namespace coxswain::data {
 // a random offset: 0..2*pad (inclusive) or 0..2*pad-1 (SINGA's, which never draws the last).
 struct PadCrop {
   int pad = 4;
-  enum class Mode { kZero, kSymmetric } mode = Mode::kZero;
-  enum class Offsets { kInclusive, kSinga } offsets = Offsets::kInclusive;
+  PadMode mode = PadMode::kZero;
+  CropOffsets offsets = CropOffsets::kInclusive;
   bool operator==(const PadCrop&) const = default;
 };
 

@@ -4,17 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "trainer/options/options.h"
+
 namespace coxswain::data {
-
-// shuffle: step s is rows [sB, (s+1)B) of the epoch's permutation, rank r its r-th contiguous cut;
-// independent of the world size. contiguous: rank r owns the r-th part of the data, n/N rows each,
-// tail dropped, in the files' order (SINGA's partition). split-batch: as contiguous, shuffled
-// inside the part each epoch (D2L's SplitBatchSampler).
-enum class Split { kShuffle, kContiguous, kSplitBatch };
-
-// What happens to rows that do not fill a batch: a short last step, none, or the start of the next
-// epoch.
-enum class LastBatch { kKeep, kDiscard, kRollover };
 
 // Value. All that decides which sample is used when. Pure: no I/O, no state.
 struct SamplerOptions {

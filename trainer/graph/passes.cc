@@ -7,7 +7,7 @@ Graph assign_types(Graph graph, Precision precision) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
     const bool wide = node.op == Op::kInput || node.op == Op::kSoftmaxCrossEntropy ||
-                      static_cast<int>(i) == logits || precision == Precision::kFloat32;
+                      static_cast<int>(i) == logits || precision == Precision::kFp32;
     node.type = wide ? DataType::kFloat32 : DataType::kBFloat16;
   }
   return graph;

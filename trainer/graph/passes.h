@@ -2,10 +2,10 @@
 
 #include "trainer/graph/graph.h"
 #include "trainer/graph/program.h"
+#include "trainer/options/options.h"
 
 namespace coxswain::graph {
 
-enum class Precision { kFloat32, kBFloat16 };
 enum class Mode { kTraining, kEvaluation };
 
 // Gives every node its (N, C, H, W) for a batch of `batch_size`. Throws Error (65) naming the layer

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace coxswain::optim {
+#include "trainer/options/options.h"
 
-enum class ScheduleKind { kConstant, kMultistep, kPoly, kCosine, kOneCycle };
+namespace coxswain::optim {
 
 // Value. The learning rate as a function of the step. `lr` is the peak, already scaled for the
 // world size.

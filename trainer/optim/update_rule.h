@@ -5,21 +5,10 @@
 #include <span>
 #include <string_view>
 
+#include "trainer/options/options.h"
 #include "trainer/tensor/parameter_buffer.h"
 
 namespace coxswain::optim {
-
-enum class OptimizerKind { kSgd, kNesterov, kAdam };
-
-// Where the learning rate stands when it changes between steps, with G = g + wd w:
-//   PyTorch: v = mu v + G;     SGD w -= lr v;  Nesterov w -= lr (G + mu v)
-//   MXNet:   v = mu v - lr G;  SGD w += v;     Nesterov w += mu v - lr G
-// Adam has one form.
-enum class MomentumForm { kPyTorch, kMxnet };
-
-// Which segments weight decay touches: every trainable one (PyTorch, gluon, SINGA), weights alone
-// (NVIDIA's recipe), or weights and gammas (MXNet's symbolic API).
-enum class DecayScope { kAll, kWeights, kWeightsAndGamma };
 
 // Value. What a step does to the weights, but for what changes from step to step.
 struct UpdateRule {

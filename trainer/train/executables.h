@@ -13,7 +13,7 @@ namespace coxswain::train {
 // buffer.
 class Executables {
  public:
-  Executables(const graph::Graph& graph, graph::Precision precision, backend::Backend& backend,
+  Executables(const graph::Graph& graph, Precision precision, backend::Backend& backend,
               tensor::ParameterBuffer& parameters)
       : graph_(graph), precision_(precision), backend_(backend), parameters_(parameters) {}
 
@@ -23,7 +23,7 @@ class Executables {
 
  private:
   graph::Graph graph_;
-  graph::Precision precision_;
+  Precision precision_;
   backend::Backend& backend_;
   tensor::ParameterBuffer& parameters_;
   std::map<std::pair<graph::Mode, std::int64_t>, std::unique_ptr<backend::Executable>> prepared_;

@@ -101,7 +101,7 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
                     "{} on {} ranks",
                     saved.global_batch, now.global_batch, now.world_size));
   }
-  if (resized && options.split != data::Split::kShuffle && saved.samples_in_epoch > 0) {
+  if (resized && options.split != Split::kShuffle && saved.samples_in_epoch > 0) {
     plan.state.epoch += 1;
     plan.state.samples_in_epoch = 0;
     plan.state.rolled_over = 0;

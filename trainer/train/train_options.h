@@ -14,8 +14,18 @@
 
 namespace coxswain::train {
 
-// Where a rank kills itself, so that a test can prove what follows. Fires once, in attempt 0.
 enum class Phase { kLoad, kForward, kBackward, kReduce, kUpdate, kEvaluate, kSave };
+constexpr Words<Phase, 7> words_of(Phase) {
+  return {{{Phase::kLoad, "load"},
+           {Phase::kForward, "forward"},
+           {Phase::kBackward, "backward"},
+           {Phase::kReduce, "reduce"},
+           {Phase::kUpdate, "update"},
+           {Phase::kEvaluate, "evaluate"},
+           {Phase::kSave, "save"}}};
+}
+
+// Where a rank kills itself, so that a test can prove what follows. Fires once, in attempt 0.
 struct FailPoint {
   int rank = 0;
   std::int64_t step = 0;
@@ -34,7 +44,7 @@ struct CheckpointOptions {
 // Value. All that training needs to know beside its collaborators. Batch sizes count samples.
 struct TrainOptions {
   std::string model;
-  graph::Precision precision = graph::Precision::kFloat32;
+  Precision precision = Precision::kFp32;
   float label_smoothing = 0;
   std::uint64_t seed = 42;
   int threads = 1;  // of the backend, to be told
@@ -44,15 +54,15 @@ struct TrainOptions {
   int accumulate = 1;           // micro-batches a step on each rank; multiplies a per-worker batch
   int virtual_shards = 0;       // anyWorldSize: V; 0: sameWorldSize
   bool divide_by_count = true;  // gradientReduction: mean; false: mxnet-sum
-  data::Split split = data::Split::kShuffle;
-  data::LastBatch last_batch = data::LastBatch::kKeep;
+  Split split = Split::kShuffle;
+  LastBatch last_batch = LastBatch::kKeep;
   data::Preprocessing preprocessing;
 
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> steps;
   optim::UpdateRule rule;
   optim::Schedule schedule;  // lr before scaling
-  enum class LrScaling { kNone, kLinear, kSqrt } lr_scaling = LrScaling::kNone;
+  LrScaling lr_scaling = LrScaling::kNone;
 
   std::int64_t evaluate_every_epochs = 1;
   std::int64_t evaluation_batch = 256;

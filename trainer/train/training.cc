@@ -39,11 +39,11 @@ std::int64_t configured_global_batch(const TrainOptions& options, int world_size
 double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
   const double factor = static_cast<double>(global_batch) / static_cast<double>(options.batch_size);
   switch (options.lr_scaling) {
-    case TrainOptions::LrScaling::kNone:
+    case LrScaling::kNone:
       return options.schedule.lr;
-    case TrainOptions::LrScaling::kLinear:
+    case LrScaling::kLinear:
       return options.schedule.lr * factor;
-    case TrainOptions::LrScaling::kSqrt:
+    case LrScaling::kSqrt:
       return options.schedule.lr * std::sqrt(factor);
   }
   return options.schedule.lr;

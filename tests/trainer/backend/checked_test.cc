@@ -86,7 +86,7 @@ std::unique_ptr<Backend> checked(Spoil spoil) {
 }
 
 TEST(CheckedBackend, agrees_when_the_reference_checks_itself) {
-  for (const auto precision : {graph::Precision::kFloat32, graph::Precision::kBFloat16}) {
+  for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
     const auto backend = make_checked_backend(make_reference_backend(), make_reference_backend());
     const auto plain = make_reference_backend();
     ModelRun run(*backend, model(), {.precision = precision});

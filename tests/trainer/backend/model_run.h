@@ -16,7 +16,7 @@ using backend::LossSums;
 struct RunOptions {
   std::int64_t rows = 3;
   std::int64_t valid = -1;  // -1: all rows
-  graph::Precision precision = graph::Precision::kFloat32;
+  Precision precision = Precision::kFp32;
   graph::Mode mode = graph::Mode::kTraining;
   std::uint64_t seed = 1;
 };

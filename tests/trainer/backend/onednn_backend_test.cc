@@ -25,7 +25,6 @@ using backend::LayoutKind;
 using backend::make_onednn_backend;
 using graph::Graph;
 using graph::Mode;
-using graph::Precision;
 
 Graph model(const char* name, const graph::Shape& input) {
   return graph::build_model(name, input, 10, 0);
@@ -46,7 +45,7 @@ double relative_error(const std::vector<float>& expected, const std::vector<floa
 TEST(OneDnnBackend, another_thread_keeps_to_the_number_of_threads) {
   const auto onednn = make_onednn_backend({.threads = 1});
   const graph::Program program = graph::compile(model("cifar-resnet8", {1, 3, 32, 32}), 16,
-                                                Precision::kFloat32, Mode::kTraining);
+                                                Precision::kFp32, Mode::kTraining);
   const tensor::ParameterLayout layout = onednn->layout(program, LayoutKind::kNative);
   const auto blocked = std::ranges::find_if(
       layout.segments, [](const tensor::Segment& s) { return s.layout != "canonical"; });
@@ -70,7 +69,7 @@ TEST(OneDnnBackend, stores_weights_natively_with_zero_padding_and_gives_them_bac
   for (const char* name : {"cifar-resnet8", "keras-cnn", "singa-cnn", "lenet"}) {
     const bool colour = std::strncmp(name, "cifar", 5) == 0;
     const graph::Program program = graph::compile(model(name, {1, colour ? 3 : 1, 28, 28}), 16,
-                                                  Precision::kFloat32, Mode::kTraining);
+                                                  Precision::kFp32, Mode::kTraining);
     const tensor::ParameterLayout layout = onednn->layout(program, LayoutKind::kNative);
     std::mt19937 random(static_cast<std::mt19937::result_type>(flags().seed));
     std::uniform_real_distribution<float> uniform(1, 2);
@@ -92,7 +91,7 @@ TEST(OneDnnBackend, stores_weights_natively_with_zero_padding_and_gives_them_bac
 TEST(OneDnnBackend, stores_weights_canonically_where_asked) {
   const auto onednn = make_onednn_backend({});
   const graph::Program program = graph::compile(model("cifar-resnet8", {1, 3, 28, 28}), 16,
-                                                Precision::kFloat32, Mode::kTraining);
+                                                Precision::kFp32, Mode::kTraining);
   for (const tensor::Segment& s : onednn->layout(program, LayoutKind::kCanonical).segments) {
     EXPECT_EQ(s.layout, "canonical") << s.name;
     EXPECT_EQ(s.stored, s.elements()) << s.name;
@@ -168,8 +167,8 @@ TEST(OneDnnBackend, lets_training_the_last_batch_and_evaluation_share_one_buffer
   const auto onednn = make_onednn_backend({});
   ModelRun train(*onednn, net, {.rows = 8});
   const double alone = train.forward().loss;
-  const graph::Program last = graph::compile(net, 3, Precision::kFloat32, Mode::kTraining);
-  const graph::Program evaluation = graph::compile(net, 32, Precision::kFloat32, Mode::kEvaluation);
+  const graph::Program last = graph::compile(net, 3, Precision::kFp32, Mode::kTraining);
+  const graph::Program evaluation = graph::compile(net, 32, Precision::kFp32, Mode::kEvaluation);
   const auto last_executable = onednn->prepare(last, *train.parameters);
   const auto evaluation_executable =
       onednn->prepare(evaluation, *train.parameters);  // the arena moves

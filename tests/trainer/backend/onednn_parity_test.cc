@@ -21,7 +21,6 @@ namespace {
 using graph::Builder;
 using graph::Graph;
 using graph::Mode;
-using graph::Precision;
 using graph::Shape;
 using graph::WeightInit;
 
@@ -39,15 +38,15 @@ bool has_bfloat16() {
 }
 
 std::vector<Precision> precisions() {
-  if (has_bfloat16()) return {Precision::kFloat32, Precision::kBFloat16};
-  return {Precision::kFloat32};
+  if (has_bfloat16()) return {Precision::kFp32, Precision::kBf16};
+  return {Precision::kFp32};
 }
 
 // One forward and, in training, one backward pass; throws where a step differs.
 void check(Backend& checked, const Graph& model, RunOptions options) {
   options.seed = flags().seed_given ? flags().seed : 1;
   SCOPED_TRACE(fmt::format("rows {}, {}, {}", options.rows,
-                           options.precision == Precision::kFloat32 ? "fp32" : "bf16",
+                           options.precision == Precision::kFp32 ? "fp32" : "bf16",
                            options.mode == Mode::kTraining ? "training" : "evaluation"));
   try {
     ModelRun run(checked, model, options);

@@ -262,7 +262,7 @@ bool is_bfloat16(float value) {
 TEST(ReferenceBackend, rounds_exactly_the_bf16_edges) {
   const auto backend = make_reference_backend();
   const graph::Graph model = graph::build_model("cifar-resnet8", {1, 3, 8, 8}, 10, 0);
-  ModelRun run(*backend, model, {.rows = 4, .precision = graph::Precision::kBFloat16});
+  ModelRun run(*backend, model, {.rows = 4, .precision = Precision::kBf16});
   ModelRun wide(*backend, model, {.rows = 4});
   EXPECT_NEAR(run.forward().loss, wide.forward().loss, 0.2);
   run.backward();
@@ -283,7 +283,7 @@ TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
   Builder b({1, 1, 1, 1});
   const int x = b.dense(b.input(), "a", 1, false, kInit);
   ModelRun run(*backend, b.finish(b.dense(x, "b", 2, true, kInit), 0),
-               {.rows = 1, .precision = graph::Precision::kBFloat16});
+               {.rows = 1, .precision = Precision::kBf16});
   const auto round = [](float value) {
     return tensor::round_to(tensor::DataType::kBFloat16, value);
   };
@@ -302,7 +302,7 @@ TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
 }
 
 TEST(ReferenceBackend, reads_changed_weights_once_it_is_told) {
-  for (const auto precision : {graph::Precision::kFloat32, graph::Precision::kBFloat16}) {
+  for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
     const auto backend = make_reference_backend();
     ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0),
                  {.precision = precision});
@@ -341,7 +341,7 @@ TEST(ReferenceBackend, refuses_a_buffer_of_another_model) {
   const auto backend = make_reference_backend();
   ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {});
   const graph::Graph other = graph::build_model("lenet", {1, 1, 28, 28}, 10, 0);
-  const auto program = graph::compile(other, 2, graph::Precision::kFloat32, Mode::kTraining);
+  const auto program = graph::compile(other, 2, Precision::kFp32, Mode::kTraining);
   EXPECT_THROW(backend->prepare(program, *run.parameters), Error);
 }
 

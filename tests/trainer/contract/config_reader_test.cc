@@ -92,13 +92,13 @@ checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: fals
   expected.batch_semantics = BatchSemantics::kGlobal;
   expected.gradient_reduction = GradientReduction::kMxnetSum;
   expected.accumulate = 2;
-  expected.optimizer.name = OptimizerName::kNesterov;
+  expected.optimizer.name = OptimizerKind::kNesterov;
   expected.optimizer.form = MomentumForm::kMxnet;
   expected.optimizer.lr = 0.05;
   expected.optimizer.momentum = 0.8;
   expected.optimizer.weight_decay = 5e-4;
   expected.optimizer.decay = DecayScope::kWeights;
-  expected.lr_schedule.name = ScheduleName::kMultistep;
+  expected.lr_schedule.name = ScheduleKind::kMultistep;
   expected.lr_schedule.warmup_epochs = 1;
   expected.lr_schedule.milestones = {2, 3.5};
   expected.lr_schedule.gamma = 0.2;

@@ -20,8 +20,8 @@ namespace {
 
 using coxswain::test::error_of;
 using tensor::Shape;
-using Mode = PadCrop::Mode;
-using Offsets = PadCrop::Offsets;
+using Mode = PadMode;
+using Offsets = CropOffsets;
 
 // Pixels 1, 2, 3, ...: padding's 0 stands out.
 std::vector<std::uint8_t> counting(Shape shape) {

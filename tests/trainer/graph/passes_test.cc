@@ -214,7 +214,7 @@ TEST(AssignTypes, keeps_input_and_logits_wide) {
   Builder b({1, 4, 4, 4});
   const int x = b.relu(b.conv(b.input(), "c", 4, 3, 1, 1, true, kInit));
   const Graph graph = b.finish(b.dense(b.max_pool(x, 2, 2), "last", 2, true, kInit), 0);
-  const Program program = compile(graph, 2, Precision::kBFloat16, Mode::kTraining);
+  const Program program = compile(graph, 2, Precision::kBf16, Mode::kTraining);
   std::vector<std::string> wide;
   for (const Edge& edge : program.edges) {
     if (edge.type == DataType::kFloat32) wide.push_back(edge.name);
@@ -236,7 +236,7 @@ std::vector<std::string> joins(const Program& program) {
 }
 
 Program training(const Graph& graph) {
-  return compile(graph, 2, Precision::kFloat32, Mode::kTraining);
+  return compile(graph, 2, Precision::kFp32, Mode::kTraining);
 }
 
 TEST(Differentiate, takes_the_derivative_of_a_relu_after_the_pool_that_alone_reads_it) {
@@ -297,7 +297,7 @@ TEST(Differentiate, gives_evaluation_the_same_parameters_and_no_backward) {
   Builder b({1, 4, 4, 4});
   const int x = b.relu(b.batch_norm(b.conv(b.input(), "c", 4, 3, 1, 1, true, kInit), "n"));
   const Graph graph = b.finish(b.dense(x, "last", 2, true, kInit), 0);
-  const Program evaluation = compile(graph, 7, Precision::kFloat32, Mode::kEvaluation);
+  const Program evaluation = compile(graph, 7, Precision::kFp32, Mode::kEvaluation);
   EXPECT_EQ(evaluation.parameters, training(graph).parameters);
   EXPECT_EQ(evaluation.first_backward, static_cast<int>(evaluation.steps.size()));
   EXPECT_EQ(evaluation.steps.back().node, static_cast<int>(evaluation.graph.nodes.size()) - 1);

@@ -91,7 +91,7 @@ TEST(PlanMemory, stays_within_a_fifth_of_the_least_possible_for_every_model) {
   for (const ModelInfo& info : models()) {
     for (const Mode mode : {Mode::kTraining, Mode::kEvaluation}) {
       const Program program = compile(build_model(info.name, info.input, info.classes, 0), 16,
-                                      Precision::kBFloat16, mode);
+                                      Precision::kBf16, mode);
       const std::vector<Lifetime> lifetimes = lifetimes_of(program);
       const MemoryPlan plan = plan_memory(lifetimes);
       const std::int64_t least = peak_of_living(lifetimes, static_cast<int>(program.steps.size()));

@@ -34,7 +34,7 @@ class Scorer {
   const std::multiset<std::int64_t>& scored() const { return scored_; }
 
  private:
-  static constexpr auto kPrecision = graph::Precision::kFloat32;
+  static constexpr auto kPrecision = Precision::kFp32;
 
   Hooks noting() {
     Hooks hooks;
@@ -108,11 +108,11 @@ TEST(Evaluation, agrees_with_a_count_by_hand) {
   const auto images = data::make_synthetic({1, 1, 4, 4}, 10, 50, 12);
   const auto backend = backend::make_reference_backend();
   const auto graph = graph::build_model("mlp", images->sample_shape(), 10, 0);
-  const auto program = graph::compile(graph, 1, graph::Precision::kFloat32, graph::Mode::kTraining);
+  const auto program = graph::compile(graph, 1, Precision::kFp32, graph::Mode::kTraining);
   tensor::ParameterBuffer parameters(backend->layout(program, backend::LayoutKind::kCanonical), 0);
   initialise(program, 3, *backend, parameters);
   const auto executable = backend->prepare(
-      graph::compile(graph, 1, graph::Precision::kFloat32, graph::Mode::kEvaluation), parameters);
+      graph::compile(graph, 1, Precision::kFp32, graph::Mode::kEvaluation), parameters);
   double correct = 0;
   for (std::int64_t id = 0; id < images->size(); ++id) {
     std::vector<float> pixels;

@@ -87,7 +87,7 @@ TEST(NotFinite, changes_neither_weights_nor_running_statistics_nor_slots) {
 TEST(NotFinite, steps_count_for_position_and_schedule_but_not_as_updates) {
   const CheckpointDirectory directory;
   TrainOptions options = mlp_options();
-  options.rule.kind = optim::OptimizerKind::kAdam;
+  options.rule.kind = OptimizerKind::kAdam;
   options.checkpoint.directory = directory.path();
   const Outcome outcome = run(options, with({1, {2, 3, 7}, false}, small_images()));
   EXPECT_EQ(outcome.updates, 21);

@@ -138,13 +138,13 @@ TEST(Resume, takes_another_batch_once_it_is_asked_for) {
     EXPECT_EQ(plan.state.global_batch, 512);
     EXPECT_THAT(plan.notes, Contains(HasSubstr("not bit for bit")));
   }
-  config.batch_semantics = contract::BatchSemantics::kGlobal;
+  config.batch_semantics = BatchSemantics::kGlobal;
   EXPECT_EQ(resumed_with(config).state.global_batch, 512);
 }
 
 TEST(Resume, moves_to_the_next_epoch_when_the_split_depends_on_the_ranks) {
   TrainOptions contiguous = options();
-  contiguous.split = data::Split::kContiguous;
+  contiguous.split = Split::kContiguous;
   const ResumePlan plan = plan_resume(saved(), contiguous, {4, 256, "a"});
   EXPECT_EQ(plan.state.epoch, 2);
   EXPECT_EQ(plan.state.samples_in_epoch, 0);

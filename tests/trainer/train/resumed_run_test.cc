@@ -30,21 +30,21 @@ TrainOptions small_batches(const std::string& model) {  // 4 steps an epoch, the
 TrainOptions augmented() {
   TrainOptions options = mlp_options();
   options.preprocessing.augmentations = {data::PadCrop{.pad = 1}, data::Flip{}};
-  options.schedule.kind = optim::ScheduleKind::kCosine;
+  options.schedule.kind = ScheduleKind::kCosine;
   options.schedule.warmup_epochs = 0.5;
   return options;
 }
 
 TrainOptions adam() {
   TrainOptions options = augmented();
-  options.rule.kind = optim::OptimizerKind::kAdam;
+  options.rule.kind = OptimizerKind::kAdam;
   options.schedule.lr = 0.001F;
   return options;
 }
 
-TrainOptions nesterov(data::Split split, data::LastBatch last) {
+TrainOptions nesterov(Split split, LastBatch last) {
   TrainOptions options = augmented();
-  options.rule.kind = optim::OptimizerKind::kNesterov;
+  options.rule.kind = OptimizerKind::kNesterov;
   options.accumulate = 2;
   options.split = split;
   options.last_batch = last;
@@ -121,8 +121,8 @@ void expect_same_end_from_every_step(const Case& c) {
 TEST(ResumedRun, ends_with_the_same_bits_from_every_step) {
   const data::Dataset& images = small_images();
   expect_same_end_from_every_step({"adam on one rank", adam(), 1, &images, 24, {1, 7, 8, 23}});
-  using data::LastBatch;
-  using data::Split;
+  using LastBatch;
+  using Split;
   expect_same_end_from_every_step({"nesterov on two ranks",
                                    nesterov(Split::kShuffle, LastBatch::kKeep),
                                    2,
@@ -141,8 +141,8 @@ TEST(ResumedRun, ends_with_the_same_bits_with_batch_norm_and_dropout) {
 
 TEST(ResumedRun, ends_with_the_same_bits_for_every_split) {
   const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 30, 7);
-  using data::LastBatch;
-  using data::Split;
+  using LastBatch;
+  using Split;
   expect_same_end_from_every_step(
       {"contiguous", nesterov(Split::kContiguous, LastBatch::kDiscard), 2, images.get(), 9, {4}});
   expect_same_end_from_every_step(
@@ -174,7 +174,7 @@ TEST(ResumedRun, ends_with_the_same_bits_on_another_number_of_ranks_under_any_wo
 
 TEST(ResumedRun, starts_the_next_epoch_anew_where_the_split_depends_on_the_ranks) {
   const CheckpointDirectory directory;
-  TrainOptions options = nesterov(data::Split::kContiguous, data::LastBatch::kDiscard);
+  TrainOptions options = nesterov(Split::kContiguous, LastBatch::kDiscard);
   options.checkpoint.directory = directory.path();
   run(options, {.size = 2, .training = &small_images(), .hooks = stop_after(0, 8)});
   ASSERT_EQ(newest(directory.path()).state.epoch, 1);

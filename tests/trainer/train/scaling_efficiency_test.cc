@@ -89,7 +89,7 @@ TEST(ScalingEfficiency, counts_a_wait_once_when_a_step_has_several_batches) {
   for (const Case& c : {Case{2, 0, 2}, Case{1, 4, 2}, Case{2, 4, 4}}) {
     SCOPED_TRACE(::testing::Message() << c.accumulate << " times, shards: " << c.virtual_shards);
     TrainOptions options = mlp_options();
-    options.last_batch = data::LastBatch::kDiscard;
+    options.last_batch = LastBatch::kDiscard;
     options.accumulate = c.accumulate;
     options.virtual_shards = c.virtual_shards;
     RankClocks clocks{};

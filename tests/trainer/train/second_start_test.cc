@@ -249,7 +249,7 @@ TEST_F(SecondStart, with_another_batch_trains_on_the_samples_that_are_left) {
 
 // The cosine ends where the epochs do, and does not jump where the batch changes.
 TEST_F(SecondStart, with_another_batch_goes_on_at_the_same_place_of_the_schedule) {
-  options_.schedule.kind = optim::ScheduleKind::kCosine;
+  options_.schedule.kind = ScheduleKind::kCosine;
   options_.schedule.min_lr = 0.001F;
   options_.batch_size = 6;  // 10 steps an epoch
   World stopped = world_;

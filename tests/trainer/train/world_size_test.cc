@@ -11,16 +11,16 @@ using ::testing::HasSubstr;
 
 struct Rule {
   std::string name;
-  optim::OptimizerKind kind;
+  OptimizerKind kind;
   float momentum;
   float lr;
 };
 
 const std::vector<Rule>& rules() {
-  static const std::vector<Rule> all = {{"sgd", optim::OptimizerKind::kSgd, 0, 0.05F},
-                                        {"momentum", optim::OptimizerKind::kSgd, 0.9F, 0.05F},
-                                        {"nesterov", optim::OptimizerKind::kNesterov, 0.9F, 0.05F},
-                                        {"adam", optim::OptimizerKind::kAdam, 0.9F, 0.001F}};
+  static const std::vector<Rule> all = {{"sgd", OptimizerKind::kSgd, 0, 0.05F},
+                                        {"momentum", OptimizerKind::kSgd, 0.9F, 0.05F},
+                                        {"nesterov", OptimizerKind::kNesterov, 0.9F, 0.05F},
+                                        {"adam", OptimizerKind::kAdam, 0.9F, 0.001F}};
   return all;
 }
 
@@ -79,7 +79,7 @@ TEST(WorldSize, multiplies_a_batch_per_worker) {
 }
 
 TEST(WorldSize, scales_the_learning_rate_for_the_global_batch_when_told) {
-  using Scaling = TrainOptions::LrScaling;
+  using Scaling = LrScaling;
   struct Row {
     Scaling scaling;
     double factor;

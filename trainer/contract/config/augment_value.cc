@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxAugmentations = 16;
 constexpr std::string_view kNames = "pad-crop|flip|normalise";
-constexpr std::string_view kPadModes = "zero|symmetric";
-constexpr std::string_view kOffsets = "inclusive|singa";
 
 // Reads the options of one augmentation; remembers whether anything was wrong.
 class OptionReader {
@@ -41,22 +39,21 @@ class OptionReader {
     for (const auto& option : options_) {
       const std::string name = option.first.Scalar();
       if (std::find(known.begin(), known.end(), name) == known.end()) {
-        fail(option.first, "", fmt::format("unknown option {}; {}", quote(name), one_of(names)));
+        fail(option.first, "", fmt::format("unknown option {}; {}", quote(name), one_of(known)));
       }
     }
   }
 
   template <class Enum>
-  void choice(const std::string& name, std::string_view choices, Enum& value) {
+  void choice(const std::string& name, Enum& value) {
     const YAML::Node node = option(name);
     if (!node.IsDefined()) return;
-    const auto all = split_choices(choices);
-    const auto found = std::find(all.begin(), all.end(), node.IsScalar() ? node.Scalar() : "");
-    if (found == all.end()) {
-      fail(node, name, fmt::format("must be {}, got {}", one_of(choices), describe(node)));
+    const auto known = value_of(words_of(Enum{}), node.IsScalar() ? node.Scalar() : "");
+    if (!known) {
+      fail(node, name, fmt::format("must be {}, got {}", one_of(kTexts<Enum>), describe(node)));
       return;
     }
-    value = static_cast<Enum>(found - all.begin());
+    value = *known;
   }
 
   void integer(const std::string& name, std::int64_t min, std::int64_t max, std::int64_t& value) {
@@ -109,8 +106,8 @@ std::optional<Augmentation> read_one(const std::string& name, const YAML::Node& 
     PadCrop pad_crop;
     reader.know("pad|mode|offsets");
     reader.integer("pad", 1, 4096, pad_crop.pad);
-    reader.choice("mode", kPadModes, pad_crop.mode);
-    reader.choice("offsets", kOffsets, pad_crop.offsets);
+    reader.choice("mode", pad_crop.mode);
+    reader.choice("offsets", pad_crop.offsets);
     result = pad_crop;
   } else if (name == "flip") {
     if (!options.IsNull()) reader.fail(options, "", "takes no options");
@@ -121,7 +118,8 @@ std::optional<Augmentation> read_one(const std::string& name, const YAML::Node& 
     reader.numbers("std", 0, normalise.std);
     result = normalise;
   } else {
-    reader.fail(options, "", fmt::format("unknown augmentation; {}", one_of(kNames)));
+    reader.fail(options, "",
+                fmt::format("unknown augmentation; {}", one_of(split_choices(kNames))));
   }
   return reader.ok() ? std::optional(result) : std::nullopt;
 }
@@ -155,7 +153,8 @@ void read_augment(const YAML::Node& node, const std::string& key, std::vector<Au
           read_one(name, entry.begin()->second, fmt::format("{}.{}", entry_key, name), report);
     } else {
       report(entry, entry_key,
-             fmt::format("must be {}, or one of them with its options", one_of(kNames)));
+             fmt::format("must be {}, or one of them with its options",
+                         one_of(split_choices(kNames))));
     }
     if (augmentation) result.push_back(*augmentation);
   }
@@ -173,8 +172,8 @@ std::string augment_text(const std::vector<Augmentation>& augmentations) {
         Overload{
             [](const PadCrop& step) {
               return fmt::format("{{pad-crop: {{pad: {}, mode: {}, offsets: {}}}}}", step.pad,
-                                 split_choices(kPadModes)[static_cast<std::size_t>(step.mode)],
-                                 split_choices(kOffsets)[static_cast<std::size_t>(step.offsets)]);
+                                 word(words_of(step.mode), step.mode),
+                                 word(words_of(step.offsets), step.offsets));
             },
             [](const Flip&) { return std::string("flip"); },
             [&](const Normalise& step) {

@@ -24,7 +24,8 @@ void check_meaning(const TrainerConfig& config, const std::set<std::string, std:
   for (const Field& field : kFields) {
     if (!given.contains(field.key) || applies(field, config)) continue;
     report(field.key,
-           fmt::format("only with {} {}; here it is {}", field.only_key, one_of(field.only_values),
+           fmt::format("only with {} {}; here it is {}", field.only_key,
+                       one_of(split_choices(field.only_values)),
                        value_text(field_of(field.only_key), config)));
   }
 }
@@ -71,7 +72,7 @@ void check_augment(const DataConfig& data, const ReportRule& report) {
 
 void check_schedule(const TrainerConfig& config, const ReportRule& report) {
   const LrScheduleConfig& schedule = config.lr_schedule;
-  if (schedule.name == ScheduleName::kMultistep) {
+  if (schedule.name == ScheduleKind::kMultistep) {
     const auto& milestones = schedule.milestones;
     const bool rising = std::adjacent_find(milestones.begin(), milestones.end(),
                                            std::greater_equal<>()) == milestones.end();
@@ -129,7 +130,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
            fmt::format("must be three numbers, [C, H, W], got {}", config.data.shape.size()));
   }
   check_augment(config.data, report);
-  if (config.optimizer.name == OptimizerName::kNesterov && config.optimizer.momentum == 0) {
+  if (config.optimizer.name == OptimizerKind::kNesterov && config.optimizer.momentum == 0) {
     report("optimizer.momentum", "must be above 0 with nesterov");
   }
   check_schedule(config, report);
@@ -139,10 +140,10 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
 void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<>>& given) {
   OptimizerConfig& optimizer = config.optimizer;
   if (!given.contains("optimizer.lr")) {
-    optimizer.lr = optimizer.name == OptimizerName::kAdam ? 0.001 : 0.01;
+    optimizer.lr = optimizer.name == OptimizerKind::kAdam ? 0.001 : 0.01;
   }
   if (!given.contains("optimizer.momentum")) {
-    optimizer.momentum = optimizer.name == OptimizerName::kNesterov ? 0.9 : 0;
+    optimizer.momentum = optimizer.name == OptimizerKind::kNesterov ? 0.9 : 0;
   }
   if (!config.epochs && !config.steps) config.epochs = kDefaultEpochs;
 }

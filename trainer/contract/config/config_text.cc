@@ -23,7 +23,7 @@ TrainerConfig defaults_beside(const TrainerConfig& config) {
   defaults.optimizer.name = config.optimizer.name;
   fill_defaults(defaults, {});
   if (config.steps) defaults.epochs.reset();
-  defaults.optimizer.name = OptimizerName::kSgd;
+  defaults.optimizer.name = OptimizerKind::kSgd;
   return defaults;
 }
 
@@ -49,13 +49,10 @@ std::string_view kind_text(FieldKind kind) {
 // What a value may be, and when the key means something.
 std::string values_column(const Field& field) {
   std::string text;
-  if (field.choices.empty()) {
-    text = expectation(field);
-  } else {
-    for (const std::string_view choice : split_choices(field.choices)) {
-      text += fmt::format("{}`{}`", text.empty() ? "" : ", ", choice);
-    }
+  for (const std::string_view choice : choices_of(field)) {
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", choice);
   }
+  if (text.empty()) text = expectation(field);
   if (!field.only_key.empty()) {
     std::string values;
     for (const std::string_view value : split_choices(field.only_values)) {

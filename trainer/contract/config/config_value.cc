@@ -179,21 +179,21 @@ class ValueReader {
     *member = std::move(values);
   }
 
-  std::optional<int> choice_index() const {
+  std::optional<std::size_t> choice_index() const {
     if (!node_.IsScalar()) {
       fail_expectation();
       return std::nullopt;
     }
     const std::string& text = node_.Scalar();
-    const auto choices = split_choices(field_.choices);
+    const auto choices = choices_of(field_);
     const auto found = std::find(choices.begin(), choices.end(), text);
-    if (found != choices.end()) return static_cast<int>(found - choices.begin());
+    if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
     const auto later = split_choices(field_.later);
     if (std::find(later.begin(), later.end(), text) != later.end()) {
-      fail(fmt::format("{} is not in this version; write {}", quote(text), one_of(field_.choices)));
+      fail(fmt::format("{} is not in this version; write {}", quote(text), one_of(choices)));
     } else {
       const auto near = nearest_key(text, choices);
-      fail(fmt::format("must be {}, got {}{}", one_of(field_.choices), quote(text),
+      fail(fmt::format("must be {}, got {}{}", one_of(choices), quote(text),
                        near ? fmt::format("; did you mean {}?", *near) : ""));
     }
     return std::nullopt;
@@ -232,8 +232,15 @@ std::vector<std::string_view> split_choices(std::string_view choices) {
   return parts;
 }
 
-std::string one_of(std::string_view choices) {
-  const auto words = split_choices(choices);
+std::vector<std::string_view> choices_of(const Field& field) {
+  TrainerConfig config;
+  const MemberRef member = field.member(config);
+  const auto* choice = std::get_if<ChoiceRef>(&member);
+  if (choice == nullptr) return split_choices(field.choices);
+  return {choice->words.begin(), choice->words.end()};
+}
+
+std::string one_of(std::span<const std::string_view> words) {
   return fmt::format("{}{}", words.size() > 1 ? "one of " : "", fmt::join(words, ", "));
 }
 
@@ -292,7 +299,7 @@ std::string expectation(const Field& field) {
           [](std::uint64_t*) { return std::string("an integer, 0..18446744073709551615"); },
           [&](double*) { return fmt::format("a number, {}", range_text(field)); },
           [&](std::string*) {
-            return field.choices.empty() ? std::string("text") : one_of(field.choices);
+            return field.choices.empty() ? std::string("text") : one_of(choices_of(field));
           },
           [&](std::vector<std::int64_t>*) {
             return fmt::format("a list of integers, each {}", range_text(field));
@@ -303,7 +310,7 @@ std::string expectation(const Field& field) {
           [](std::vector<Augmentation>*) {
             return std::string("a list of pad-crop, flip, normalise");
           },
-          [&](const ChoiceRef&) { return one_of(field.choices); },
+          [](const ChoiceRef& choice) { return one_of(choice.words); },
       },
       field.member(config));
 }
@@ -333,9 +340,7 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
           [](const std::vector<std::int64_t>* value) { return list_text(*value); },
           [](const std::vector<double>* value) { return list_text(*value); },
           [](const std::vector<Augmentation>* value) { return augment_text(*value); },
-          [&](const ChoiceRef& value) {
-            return std::string(split_choices(field.choices)[static_cast<std::size_t>(value.get())]);
-          },
+          [](const ChoiceRef& value) { return std::string(value.get()); },
       },
       field.member(copy));
 }

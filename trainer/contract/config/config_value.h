@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "trainer/contract/config/field.h"
@@ -42,6 +43,6 @@ std::string describe(const YAML::Node& node);
 std::string number_text(double value);
 
 // "one of a, b, c"
-std::string one_of(std::string_view choices);
+std::string one_of(std::span<const std::string_view> words);
 
 }  // namespace coxswain::contract

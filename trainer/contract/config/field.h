@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,11 +19,21 @@ namespace coxswain::contract {
 // or go on.
 enum class FieldKind { kIdentity, kTrajectory, kFree };
 
-// An enum member as the index of its name in Field::choices.
+// An enum member, read and written as a word of its table.
 struct ChoiceRef {
-  std::function<int()> get;
-  std::function<void(int)> set;
+  std::span<const std::string_view> words;
+  std::function<std::string_view()> get;
+  std::function<void(std::size_t word)> set;
 };
+
+// The words of an enum alone, in its table's order.
+template <class E>
+inline constexpr auto kTexts = [] {
+  constexpr auto words = words_of(E{});
+  std::array<std::string_view, words.size()> texts;
+  for (std::size_t i = 0; i < words.size(); ++i) texts[i] = words[i].text;
+  return texts;
+}();
 
 // A member of a TrainerConfig; its alternative is the field's type.
 using MemberRef = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*,
@@ -31,8 +43,8 @@ using MemberRef = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>
 template <class Member>
 MemberRef to_ref(Member& member) {
   if constexpr (std::is_enum_v<Member>) {
-    return ChoiceRef{[&member] { return static_cast<int>(member); },
-                     [&member](int index) { member = static_cast<Member>(index); }};
+    return ChoiceRef{kTexts<Member>, [&member] { return word(words_of(Member{}), member); },
+                     [&member](std::size_t i) { member = words_of(Member{})[i].value; }};
   } else {
     return &member;
   }
@@ -49,7 +61,7 @@ struct Field {
   double max = 0;
   bool above_min = false;              // min itself is out
   bool below_max = false;              // max itself is out
-  std::string_view choices = {};       // "sgd|nesterov|adam", in the enum's order
+  std::string_view choices = {};       // of a text: "mlp|lenet"
   std::string_view later = {};         // values of later versions, "lars|lamb"
   std::string_view zero_word = {};     // how 0 is written: "auto"
   std::string_view default_text = {};  // for the reader of the docs, where one value doesn't say it
@@ -60,5 +72,8 @@ struct Field {
 
 // The parts of "a|b|c"; none for an empty list.
 std::vector<std::string_view> split_choices(std::string_view choices);
+
+// The words that a value may be, of an enum or a text; none for another field.
+std::vector<std::string_view> choices_of(const Field& field);
 
 }  // namespace coxswain::contract

@@ -6,26 +6,9 @@
 #include <variant>
 #include <vector>
 
-// Enumerators stand in the order of their names in config_fields.h.
-namespace coxswain::contract {
+#include "trainer/options/options.h"
 
-enum class DataFormat { kMnist, kCifar10, kSynthetic };
-enum class Split { kShuffle, kContiguous, kSplitBatch };
-enum class LastBatch { kKeep, kDiscard, kRollover };
-enum class PadMode { kZero, kSymmetric };
-enum class CropOffsets { kInclusive, kSinga };
-enum class BatchSemantics { kPerWorker, kGlobal };
-enum class GradientReduction { kMean, kMxnetSum };
-enum class OptimizerName { kSgd, kNesterov, kAdam };
-enum class MomentumForm { kPyTorch, kMxnet };
-enum class DecayScope { kAll, kWeights, kWeightsAndGamma };
-enum class ScheduleName { kConstant, kMultistep, kPoly, kCosine, kOneCycle };
-enum class LrScaling { kNone, kLinear, kSqrt };
-enum class Precision { kFp32, kBf16 };
-enum class Convolution { kDirect, kWinograd };
-enum class Reproducible { kSameWorldSize, kAnyWorldSize };
-enum class CommunicationBackend { kAuto, kMpi };
-enum class Device { kCpu };
+namespace coxswain::contract {
 
 struct PadCrop {
   std::int64_t pad = 4;
@@ -62,7 +45,7 @@ struct DataConfig {
 };
 
 struct OptimizerConfig {
-  OptimizerName name = OptimizerName::kSgd;
+  OptimizerKind name = OptimizerKind::kSgd;
   MomentumForm form = MomentumForm::kPyTorch;
   double lr = 0.01;     // adam: 0.001
   double momentum = 0;  // nesterov: 0.9
@@ -75,7 +58,7 @@ struct OptimizerConfig {
 };
 
 struct LrScheduleConfig {
-  ScheduleName name = ScheduleName::kConstant;
+  ScheduleKind name = ScheduleKind::kConstant;
   double warmup_epochs = 0;
   LrScaling scaling = LrScaling::kNone;
   std::vector<double> milestones;  // in epochs

@@ -1,0 +1,119 @@
+#pragma once
+
+#include "trainer/contract/words.h"
+
+// The values of the training configuration's options, and their words: declared here, for those who
+// read and print them and for those who obey them.
+namespace coxswain {
+
+enum class DataFormat { kMnist, kCifar10, kSynthetic };
+constexpr Words<DataFormat, 3> words_of(DataFormat) {
+  return {{{DataFormat::kMnist, "mnist"},
+           {DataFormat::kCifar10, "cifar10"},
+           {DataFormat::kSynthetic, "synthetic"}}};
+}
+
+// shuffle: step s is rows [sB, (s+1)B) of the epoch's permutation, rank r its r-th contiguous cut;
+// independent of the world size. contiguous: rank r owns the r-th part of the data, n/N rows each,
+// tail dropped, in the files' order (SINGA's partition). split-batch: as contiguous, shuffled
+// inside the part each epoch (D2L's SplitBatchSampler).
+enum class Split { kShuffle, kContiguous, kSplitBatch };
+constexpr Words<Split, 3> words_of(Split) {
+  return {{{Split::kShuffle, "shuffle"},
+           {Split::kContiguous, "contiguous"},
+           {Split::kSplitBatch, "split-batch"}}};
+}
+
+// What happens to rows that do not fill a batch: a short last step, none, or the start of the next
+// epoch.
+enum class LastBatch { kKeep, kDiscard, kRollover };
+constexpr Words<LastBatch, 3> words_of(LastBatch) {
+  return {{{LastBatch::kKeep, "keep"},
+           {LastBatch::kDiscard, "discard"},
+           {LastBatch::kRollover, "rollover"}}};
+}
+
+enum class PadMode { kZero, kSymmetric };
+constexpr Words<PadMode, 2> words_of(PadMode) {
+  return {{{PadMode::kZero, "zero"}, {PadMode::kSymmetric, "symmetric"}}};
+}
+
+enum class CropOffsets { kInclusive, kSinga };
+constexpr Words<CropOffsets, 2> words_of(CropOffsets) {
+  return {{{CropOffsets::kInclusive, "inclusive"}, {CropOffsets::kSinga, "singa"}}};
+}
+
+enum class BatchSemantics { kPerWorker, kGlobal };
+constexpr Words<BatchSemantics, 2> words_of(BatchSemantics) {
+  return {{{BatchSemantics::kPerWorker, "perWorker"}, {BatchSemantics::kGlobal, "global"}}};
+}
+
+enum class GradientReduction { kMean, kMxnetSum };
+constexpr Words<GradientReduction, 2> words_of(GradientReduction) {
+  return {{{GradientReduction::kMean, "mean"}, {GradientReduction::kMxnetSum, "mxnet-sum"}}};
+}
+
+enum class OptimizerKind { kSgd, kNesterov, kAdam };
+constexpr Words<OptimizerKind, 3> words_of(OptimizerKind) {
+  return {{{OptimizerKind::kSgd, "sgd"},
+           {OptimizerKind::kNesterov, "nesterov"},
+           {OptimizerKind::kAdam, "adam"}}};
+}
+
+// Where the learning rate stands when it changes between steps, with G = g + wd w:
+//   PyTorch: v = mu v + G;     SGD w -= lr v;  Nesterov w -= lr (G + mu v)
+//   MXNet:   v = mu v - lr G;  SGD w += v;     Nesterov w += mu v - lr G
+// Adam has one form.
+enum class MomentumForm { kPyTorch, kMxnet };
+constexpr Words<MomentumForm, 2> words_of(MomentumForm) {
+  return {{{MomentumForm::kPyTorch, "pytorch"}, {MomentumForm::kMxnet, "mxnet"}}};
+}
+
+// Which segments weight decay touches: every trainable one (PyTorch, gluon, SINGA), weights alone
+// (NVIDIA's recipe), or weights and gammas (MXNet's symbolic API).
+enum class DecayScope { kAll, kWeights, kWeightsAndGamma };
+constexpr Words<DecayScope, 3> words_of(DecayScope) {
+  return {{{DecayScope::kAll, "all"},
+           {DecayScope::kWeights, "weights"},
+           {DecayScope::kWeightsAndGamma, "weightsAndGamma"}}};
+}
+
+enum class ScheduleKind { kConstant, kMultistep, kPoly, kCosine, kOneCycle };
+constexpr Words<ScheduleKind, 5> words_of(ScheduleKind) {
+  return {{{ScheduleKind::kConstant, "constant"},
+           {ScheduleKind::kMultistep, "multistep"},
+           {ScheduleKind::kPoly, "poly"},
+           {ScheduleKind::kCosine, "cosine"},
+           {ScheduleKind::kOneCycle, "onecycle"}}};
+}
+
+enum class LrScaling { kNone, kLinear, kSqrt };
+constexpr Words<LrScaling, 3> words_of(LrScaling) {
+  return {{{LrScaling::kNone, "none"}, {LrScaling::kLinear, "linear"}, {LrScaling::kSqrt, "sqrt"}}};
+}
+
+enum class Precision { kFp32, kBf16 };
+constexpr Words<Precision, 2> words_of(Precision) {
+  return {{{Precision::kFp32, "fp32"}, {Precision::kBf16, "bf16"}}};
+}
+
+enum class Convolution { kDirect, kWinograd };
+constexpr Words<Convolution, 2> words_of(Convolution) {
+  return {{{Convolution::kDirect, "direct"}, {Convolution::kWinograd, "winograd"}}};
+}
+
+enum class Reproducible { kSameWorldSize, kAnyWorldSize };
+constexpr Words<Reproducible, 2> words_of(Reproducible) {
+  return {{{Reproducible::kSameWorldSize, "sameWorldSize"},
+           {Reproducible::kAnyWorldSize, "anyWorldSize"}}};
+}
+
+enum class CommunicationBackend { kAuto, kMpi };
+constexpr Words<CommunicationBackend, 2> words_of(CommunicationBackend) {
+  return {{{CommunicationBackend::kAuto, "auto"}, {CommunicationBackend::kMpi, "mpi"}}};
+}
+
+enum class Device { kCpu };
+constexpr Words<Device, 1> words_of(Device) { return {{{Device::kCpu, "cpu"}}}; }
+
+}  // namespace coxswain
