@@ -101,9 +101,8 @@ double limit(const contract::TrainerConfig& config, const data::Dataset& dataset
   backend::backward(*executable, [](int) {});
   double seconds = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const graph::Op op = program.graph.nodes[static_cast<std::size_t>(program.steps[i].node)].op;
     if (program.steps[i].kind == graph::StepKind::kJoinGradients) continue;
-    if (op == graph::Op::kConv2d || op == graph::Op::kDense) {
+    if (graph::multiply_accumulates(program.graph, program.steps[i].node) > 0) {
       seconds += best_seconds(*executable, static_cast<int>(i));
     }
   }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "trainer/contract/error.h"
+#include "trainer/graph/operations.h"
 
 namespace coxswain::backend {
 
@@ -14,43 +15,18 @@ namespace {
 
 using graph::Op;
 using graph::StepKind;
+using graph::Tolerance;
 using tensor::DataType;
 using tensor::ParameterBuffer;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// How far two results may lie apart: relative * |value| + of_largest * (greatest |value| of the
-// tensor). The second part is for sums of products, whose rounding follows their terms and not
-// their result. A share `outliers` of the elements may be anything: where two inputs are equal, or
-// an output is zero but for rounding, one backend sends the whole gradient where the other sends
-// none.
-struct Tolerance {
-  double relative = 0;
-  double of_largest = 0;
-  double outliers = 0;
-};
+constexpr Tolerance kJoined{1e-6, 1e-6};  // of sums of a few values
 
-// float32: a few units in the last place (6e-8), times the root of the terms that are summed.
 Tolerance float_tolerance(StepKind kind, Op op) {
-  if (kind == StepKind::kLossGradient) return {1e-5, 1e-6};
-  if (kind == StepKind::kJoinGradients) return {1e-6, 1e-6};
-  const bool backward = kind != StepKind::kForward;
-  switch (op) {
-    case Op::kConv2d:
-    case Op::kDense:
-      return backward ? Tolerance{1e-4, 2e-5} : Tolerance{1e-5, 1e-5};
-    case Op::kBatchNorm:  // rounding of x - mean grows by |mean| / deviation
-      return backward ? Tolerance{1e-4, 1e-4, 1e-4} : Tolerance{1e-5, 1e-4};
-    case Op::kMaxPool:
-      return backward ? Tolerance{1e-6, 1e-6, 1e-4} : Tolerance{};
-    case Op::kSoftmaxCrossEntropy:
-      return {1e-5, 0};
-    case Op::kTanh:
-    case Op::kGelu:
-      return {1e-5, 1e-6};
-    default:
-      return {2e-6, 1e-6};
-  }
+  if (kind == StepKind::kJoinGradients) return kJoined;
+  const graph::Operation& row = graph::operation(op);
+  return kind == StepKind::kForward ? row.forward : row.backward;
 }
 
 // bf16: what is written is rounded to 8 bits, so neighbours differ by up to 2^-7 of the value;
@@ -199,8 +175,7 @@ class CheckedExecutable : public Executable {
       largest = std::max(largest, largest_finite(expected_gradient(p)));
     }
     for (const int p : step.completes) compare_gradient(where, tolerance, p, largest);
-    if (program().graph.nodes[at(step.node)].op == Op::kSoftmaxCrossEntropy &&
-        step.kind == StepKind::kForward) {
+    if (step.kind == StepKind::kForward && step.writes.empty()) {  // the loss
       compare_sums(where, tolerance);
     }
   }

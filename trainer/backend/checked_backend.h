@@ -8,9 +8,9 @@ namespace coxswain::backend {
 
 // Runs every step on both backends and compares: the reference's step first, then the other's from
 // the same inputs. What is written - edges, parameter gradients, sums, updated weights - must agree
-// within the tolerance that stands beside the operation in checked_backend.cc; if not, throws Error
-// (70) naming step, edge, element and both values. Goes on with the reference's values, so that
-// errors don't add up over steps.
+// within the tolerance of the operation's row (graph/operations.h); if not, throws Error (70)
+// naming step, edge, element and both values. Goes on with the reference's values, so that errors
+// don't add up over steps.
 //
 // The caller's buffer is the reference's, canonical; the other backend has its own inside. layout()
 // must be called before prepare().

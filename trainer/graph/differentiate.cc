@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/graph/operations.h"
 #include "trainer/graph/passes.h"
 
 namespace coxswain::graph {
@@ -52,9 +53,10 @@ class Differentiation {
   const Node& node(int index) const { return program_.graph.nodes[at(index)]; }
 
   void forward() {
-    for (int i = 1; i < static_cast<int>(program_.graph.nodes.size()); ++i) {
+    const int loss = static_cast<int>(program_.graph.nodes.size()) - 1;
+    for (int i = 1; i <= loss; ++i) {
       Step step{StepKind::kForward, i, node(i).inputs, {i}, {}};
-      if (node(i).op == Op::kSoftmaxCrossEntropy) step.writes.clear();
+      if (i == loss) step.writes.clear();
       if (program_.training) step.completes = parameters_of(i, /*statistics=*/true);
       program_.steps.push_back(std::move(step));
     }
@@ -76,14 +78,14 @@ class Differentiation {
     const int gradient = join(i);
     program_.gradient_edges[at(i)] = gradient;
     const Node& n = node(i);
-    if (n.op == Op::kAdd) {  // d(a + b) is both inputs' gradient as it stands
+    if (operation(n.op).passes_gradient) {
       for (const int input : n.inputs) {
         if (has_gradient_[at(input)]) contributions_[at(input)].push_back(gradient);
       }
       return;
     }
     const int input = n.inputs[0];
-    const bool weights_apart = n.op == Op::kConv2d || n.op == Op::kDense;
+    const bool weights_apart = operation(n.op).weights_apart;
     if (weights_apart || !has_gradient_[at(input)]) {
       std::vector<int> reads =
           weights_apart ? std::vector{input, gradient} : data_reads(i, gradient);
@@ -99,12 +101,11 @@ class Differentiation {
   // What kBackwardData of a node needs: input, output, d(output), the first two as its rule says.
   std::vector<int> data_reads(int i, int gradient) const {
     const Node& n = node(i);
-    const bool norm = n.op == Op::kBatchNorm;
+    const Operation& o = operation(n.op);
+    const bool differs = o.fuses == Fuses::kWithin && n.activation != Activation::kNone;
     std::vector<int> reads;
-    if (norm || n.op == Op::kMaxPool || n.op == Op::kGelu) reads.push_back(n.inputs[0]);
-    if (n.op == Op::kRelu || n.op == Op::kTanh || (norm && n.activation != Activation::kNone)) {
-      reads.push_back(i);
-    }
+    if (o.reads_input) reads.push_back(n.inputs[0]);
+    if (o.reads_output || differs) reads.push_back(i);
     reads.push_back(gradient);
     return reads;
   }
@@ -123,17 +124,22 @@ class Differentiation {
 
   bool needs_join(int i) const { return readers_[at(i)] > 1 || takes_derivative(i); }
 
-  bool relu_taken_at_pool(int i) const {
-    return node(i).op == Op::kMaxPool && node(node(i).inputs[0]).activation == Activation::kRelu &&
-           node(node(i).inputs[0]).op != Op::kBatchNorm && readers_[at(node(i).inputs[0])] == 1;
+  // Whether a node takes the derivative of the Relu before it, at its own output.
+  bool takes_relu_before(int i) const {
+    if (!operation(node(i).op).selects) return false;
+    const int input = node(i).inputs[0];
+    return node(input).activation == Activation::kRelu &&
+           operation(node(input).op).fuses != Fuses::kWithin && readers_[at(input)] == 1;
   }
 
   bool takes_derivative(int i) const {
-    if (relu_taken_at_pool(i)) return true;
-    if (node(i).activation == Activation::kNone || node(i).op == Op::kBatchNorm) return false;
+    if (takes_relu_before(i)) return true;
+    if (node(i).activation == Activation::kNone || operation(node(i).op).fuses == Fuses::kWithin) {
+      return false;
+    }
     for (int reader = i + 1; reader < static_cast<int>(program_.graph.nodes.size()); ++reader) {
       if (!node(reader).inputs.empty() && node(reader).inputs[0] == i &&
-          relu_taken_at_pool(reader)) {
+          takes_relu_before(reader)) {
         return false;
       }
     }

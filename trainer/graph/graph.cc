@@ -3,41 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "trainer/graph/operations.h"
+
 namespace coxswain::graph {
 
-std::string_view name_of(Op op) {
-  switch (op) {
-    case Op::kInput:
-      return "input";
-    case Op::kConv2d:
-      return "conv2d";
-    case Op::kDense:
-      return "dense";
-    case Op::kBatchNorm:
-      return "batchnorm";
-    case Op::kRelu:
-      return "relu";
-    case Op::kTanh:
-      return "tanh";
-    case Op::kGelu:
-      return "gelu";
-    case Op::kAdd:
-      return "add";
-    case Op::kMaxPool:
-      return "maxpool";
-    case Op::kAvgPool:
-      return "avgpool";
-    case Op::kGlobalAvgPool:
-      return "globalavgpool";
-    case Op::kFlatten:
-      return "flatten";
-    case Op::kDropout:
-      return "dropout";
-    case Op::kSoftmaxCrossEntropy:
-      return "loss";
-  }
-  return "";
+namespace {
+
+const Node& node_of(const Graph& graph, int index) {
+  return graph.nodes[static_cast<std::size_t>(index)];
 }
+
+}  // namespace
 
 std::string_view name_of(Activation activation) {
   switch (activation) {
@@ -51,32 +29,12 @@ std::string_view name_of(Activation activation) {
   return "";
 }
 
-namespace {
-
-std::string attributes_text(const Node& node) {
-  std::string text;
-  if (node.channels != 0) text += fmt::format(" channels={}", node.channels);
-  if (node.kernel != 0) {
-    text += fmt::format(" kernel={} stride={} pad={}", node.kernel, node.stride, node.pad);
-  }
-  if (node.bias) text += " bias";
-  if (node.op == Op::kBatchNorm) text += fmt::format(" epsilon={}", node.epsilon);
-  if (node.fixed_gamma) text += " fixed-gamma";
-  if (node.op == Op::kDropout) text += fmt::format(" rate={}", node.rate);
-  if (node.label_smoothing != 0) text += fmt::format(" smoothing={}", node.label_smoothing);
-  if (node.activation != Activation::kNone) text += fmt::format(" {}", name_of(node.activation));
-  return text;
-}
-
-}  // namespace
-
 std::string to_text(const Graph& graph) {
   std::string text;
   for (const Node& node : graph.nodes) {
     std::vector<std::string_view> inputs;
-    for (const int input : node.inputs)
-      inputs.push_back(graph.nodes[static_cast<std::size_t>(input)].name);
-    text += fmt::format("{} = {}({}){} : {} {}\n", node.name, name_of(node.op),
+    for (const int input : node.inputs) inputs.push_back(node_of(graph, input).name);
+    text += fmt::format("{} = {}({}){} : {} {}\n", node.name, operation(node.op).name,
                         fmt::join(inputs, ", "), attributes_text(node), tensor::to_text(node.shape),
                         node.type == DataType::kFloat32 ? "f32" : "bf16");
   }
@@ -91,16 +49,52 @@ std::vector<int> reader_counts(const Graph& graph) {
   return counts;
 }
 
-std::int64_t multiply_accumulates(const Graph& graph) {
+std::vector<Parameter> parameters(const Graph& graph, int node) {
+  const auto rule = operation(node_of(graph, node).op).parameters;
+  return rule == nullptr ? std::vector<Parameter>{} : rule(graph, node);
+}
+
+std::vector<Parameter> parameters(const Graph& graph) {
+  std::vector<Parameter> result;
+  for (int node = 0; node < static_cast<int>(graph.nodes.size()); ++node) {
+    std::ranges::move(parameters(graph, node), std::back_inserter(result));
+  }
+  return result;
+}
+
+std::int64_t multiply_accumulates(const Graph& graph, int node) {
+  const Shape& out = node_of(graph, node).shape;
   std::int64_t sum = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.op != Op::kConv2d && node.op != Op::kDense) continue;
-    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs[0])].shape;
-    const std::int64_t per_output =
-        node.op == Op::kDense ? in.per_sample() : in.c * node.kernel * node.kernel;
-    sum += node.shape.per_sample() * per_output;
+  for (const Parameter& parameter : parameters(graph, node)) {
+    if (parameter.kind != SegmentKind::kWeight) continue;
+    std::int64_t products = out.h * out.w;
+    for (const std::int64_t dim : parameter.dims) products *= dim;
+    sum += products;
   }
   return sum;
+}
+
+std::int64_t multiply_accumulates(const Graph& graph) {
+  std::int64_t sum = 0;
+  for (int node = 0; node < static_cast<int>(graph.nodes.size()); ++node) {
+    sum += multiply_accumulates(graph, node);
+  }
+  return sum;
+}
+
+Builder::Builder(Shape input_per_sample) {
+  input_per_sample.n = 1;
+  graph_.nodes.push_back({.op = Op::kInput, .name = "input", .shape = input_per_sample});
+}
+
+// A node that came without a name gets its operation's and a number: "maxpool2".
+int Builder::append(Node node) {
+  if (node.name.empty()) {
+    const auto same = std::ranges::count(graph_.nodes, node.op, &Node::op);
+    node.name = fmt::format("{}{}", operation(node.op).name, same + 1);
+  }
+  graph_.nodes.push_back(std::move(node));
+  return static_cast<int>(graph_.nodes.size()) - 1;
 }
 
 }  // namespace coxswain::graph

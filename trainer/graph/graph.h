@@ -67,21 +67,21 @@ struct Parameter {
 // defaults.
 struct Node {
   Op op = Op::kInput;
-  std::string name;           // unique; prefix of its parameters' names
-  std::vector<int> inputs;    // indices of earlier nodes
-  std::int64_t channels = 0;  // Conv2d, Dense: outputs K
+  std::string name = {};         // unique; prefix of its parameters' names
+  std::vector<int> inputs = {};  // indices of earlier nodes
+  std::int64_t channels = 0;     // Conv2d, Dense: outputs K
   int kernel = 0;             // Conv2d, MaxPool, AvgPool: square window
   int stride = 1;
   int pad = 0;
   bool bias = false;          // Conv2d, Dense
   bool fixed_gamma = false;   // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
-  float epsilon = 1e-5F;      // BatchNorm
+  float epsilon = 0;          // BatchNorm
   float rate = 0;             // Dropout: probability of zero
   float label_smoothing = 0;  // SoftmaxCrossEntropy
   WeightInit weight_init = WeightInit::kXavierUniform;
 
   Activation activation = Activation::kNone;  // set by fuse
-  Shape shape;                                // of the output; set by infer_shapes
+  Shape shape = {};                           // of the output; set by infer_shapes
   DataType type = DataType::kFloat32;         // of the output; set by assign_types
   bool operator==(const Node&) const = default;
 };
@@ -99,7 +99,6 @@ struct Graph {
   bool operator==(const Graph&) const = default;
 };
 
-std::string_view name_of(Op op);  // "conv2d"
 std::string_view name_of(Activation activation);
 std::string to_text(const Graph& graph);
 
@@ -110,7 +109,9 @@ std::vector<int> reader_counts(const Graph& graph);
 std::vector<Parameter> parameters(const Graph& graph, int node);
 std::vector<Parameter> parameters(const Graph& graph);
 
-// Forward multiply-accumulates of one sample (convolutions and dense layers).
+// Forward multiply-accumulates of one sample, of one node or of all: each weight meets each
+// position of the output.
+std::int64_t multiply_accumulates(const Graph& graph, int node);
 std::int64_t multiply_accumulates(const Graph& graph);
 
 // A Graph under construction: each call appends a node and returns its index.
@@ -118,20 +119,61 @@ class Builder {
  public:
   explicit Builder(Shape input_per_sample);  // n is ignored
   int input() const { return 0; }
+
   int conv(int x, std::string name, std::int64_t channels, int kernel, int stride, int pad,
-           bool bias, WeightInit init);
-  int dense(int x, std::string name, std::int64_t outputs, bool bias, WeightInit init);
-  int batch_norm(int x, std::string name, float epsilon = 1e-5F, bool fixed_gamma = false);
-  int relu(int x);
-  int tanh(int x);
-  int gelu(int x);
-  int add(int a, int b);
-  int max_pool(int x, int kernel, int stride, int pad = 0);
-  int avg_pool(int x, int kernel, int stride, int pad = 0);
-  int global_avg_pool(int x);
-  int flatten(int x);
-  int dropout(int x, std::string name, float rate);
-  Graph finish(int logits, float label_smoothing);  // appends the loss
+           bool bias, WeightInit init) {
+    return append({.op = Op::kConv2d,
+                   .name = std::move(name),
+                   .inputs = {x},
+                   .channels = channels,
+                   .kernel = kernel,
+                   .stride = stride,
+                   .pad = pad,
+                   .bias = bias,
+                   .weight_init = init});
+  }
+  int dense(int x, std::string name, std::int64_t outputs, bool bias, WeightInit init) {
+    return append({.op = Op::kDense,
+                   .name = std::move(name),
+                   .inputs = {x},
+                   .channels = outputs,
+                   .bias = bias,
+                   .weight_init = init});
+  }
+  int batch_norm(int x, std::string name, float epsilon = 1e-5F, bool fixed_gamma = false) {
+    return append({.op = Op::kBatchNorm,
+                   .name = std::move(name),
+                   .inputs = {x},
+                   .fixed_gamma = fixed_gamma,
+                   .epsilon = epsilon});
+  }
+  int max_pool(int x, int kernel, int stride, int pad = 0) {
+    return append(
+        {.op = Op::kMaxPool, .inputs = {x}, .kernel = kernel, .stride = stride, .pad = pad});
+  }
+  int avg_pool(int x, int kernel, int stride, int pad = 0) {
+    return append(
+        {.op = Op::kAvgPool, .inputs = {x}, .kernel = kernel, .stride = stride, .pad = pad});
+  }
+  int dropout(int x, std::string name, float rate) {
+    return append(
+        {.op = Op::kDropout, .name = std::move(name), .inputs = {x}, .rate = rate});
+  }
+  int relu(int x) { return append({.op = Op::kRelu, .inputs = {x}}); }
+  int tanh(int x) { return append({.op = Op::kTanh, .inputs = {x}}); }
+  int gelu(int x) { return append({.op = Op::kGelu, .inputs = {x}}); }
+  int add(int a, int b) { return append({.op = Op::kAdd, .inputs = {a, b}}); }
+  int global_avg_pool(int x) { return append({.op = Op::kGlobalAvgPool, .inputs = {x}}); }
+  int flatten(int x) { return append({.op = Op::kFlatten, .inputs = {x}}); }
+
+  // Appends the loss.
+  Graph finish(int logits, float label_smoothing) {
+    append({.op = Op::kSoftmaxCrossEntropy,
+            .name = "loss",
+            .inputs = {logits},
+            .label_smoothing = label_smoothing});
+    return std::move(graph_);
+  }
 
  private:
   int append(Node node);

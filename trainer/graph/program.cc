@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "trainer/graph/operations.h"
+
 namespace coxswain::graph {
 
 std::string_view name_of(StepKind kind) {
@@ -64,7 +66,7 @@ std::string_view name_of(InitKind kind) {
 Activation joined_activation(const Program& program, const Step& step) {
   const Node& node = program.graph.nodes[static_cast<std::size_t>(step.node)];
   if (step.reads.back() != step.node) return Activation::kNone;
-  return node.op == Op::kMaxPool ? Activation::kRelu : node.activation;
+  return operation(node.op).selects ? Activation::kRelu : node.activation;
 }
 
 std::string to_text(const Program& program) {

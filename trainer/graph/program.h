@@ -25,7 +25,7 @@ enum class StepKind {
   // contributions of all readers [, output] -> their sum, times the activation's derivative
   // computed from the output
   kJoinGradients,
-  // Conv2d, Dense, and a BatchNorm whose input needs no gradient:
+  // Where the operation's row sets them apart, and where the input needs no gradient:
   // input, [output,] d(output) -> parameter gradients
   kBackwardWeights,
   // [input,] [output,] d(output) -> this node's contribution to d(input). BatchNorm: parameter
@@ -38,9 +38,8 @@ std::string_view name_of(StepKind kind);  // "backward-data"
 // Value. One thing to do. `reads` and `writes` name edges; parameters are the node's own.
 //
 // Backward steps read, in this order, the node's input, its output and d(output), and of the first
-// two only what their rule needs: the input for Conv2d and Dense (weights), BatchNorm, MaxPool and
-// Gelu, the output for Relu, Tanh and a BatchNorm with an activation. The loss's forward step
-// writes no edge: its results are sums.
+// two only what the operation's row says; the output also where they take the derivative of the
+// node's activation. The loss's forward step writes no edge: its results are sums.
 struct Step {
   StepKind kind = StepKind::kForward;
   int node = 0;

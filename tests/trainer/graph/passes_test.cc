@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "trainer/contract/error.h"
+#include "trainer/graph/operations.h"
 
 namespace coxswain::graph {
 namespace {
@@ -160,7 +161,7 @@ std::string operations(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.op == Op::kInput || node.op == Op::kSoftmaxCrossEntropy) continue;
     if (!text.empty()) text += " ";
-    text += name_of(node.op);
+    text += operation(node.op).name;
     if (node.activation != Activation::kNone) text += "+" + std::string(name_of(node.activation));
   }
   return text;
