@@ -9,9 +9,12 @@ namespace {
 
 using tensor::DataType;
 
-std::int64_t tiles(const LanesConvolution& conv, DataType type) {
-  const std::int64_t blocks_a_tile = kTileBlocks * lanes_of(DataType::kFloat32) / lanes_of(type);
-  return (conv.blocks + blocks_a_tile - 1) / blocks_a_tile;
+const LanesKernels& kernels_of(DataType type) {
+  return type == DataType::kFloat32 ? kFloatLanes : kBfloat16Lanes;
+}
+
+std::int64_t tiles(const LanesConvolution& conv, const LanesKernels& kernels) {
+  return (conv.blocks + kernels.tile_blocks - 1) / kernels.tile_blocks;
 }
 
 }  // namespace
@@ -37,64 +40,39 @@ std::vector<std::int64_t> lanes_taps(const LanesConvolution& conv, DataType type
       }
     }
   }
-  if (offsets.size() % 2 == 1) offsets.push_back(offsets.back());
+  if (type == DataType::kBFloat16 && offsets.size() % 2 == 1) offsets.push_back(offsets.back());
   return offsets;
 }
 
 void lanes_forward(const LanesConvolution& conv, DataType type, const void* x,
                    const LanesFilter& filter, void* y) {
+  const LanesKernels& kernels = kernels_of(type);
   const LanesForward job{conv, x, filter.taps, filter.packed, filter.bias, filter.relu, y};
-  const std::int64_t items = tiles(conv, type) * conv.out_height();
-  if (type == DataType::kFloat32) {
-    lanes_float::pack_forward(conv, filter.weights, static_cast<float*>(filter.packed));
-  } else {
-    lanes_bfloat16::pack_forward(conv, filter.weights, static_cast<std::uint16_t*>(filter.packed));
-  }
-  in_parallel(items, 1, [&](std::int64_t begin, std::int64_t end) {
-    if (type == DataType::kFloat32) {
-      lanes_float::forward(job, begin, end);
-    } else {
-      lanes_bfloat16::forward(job, begin, end);
-    }
-  });
+  kernels.pack_forward(conv, filter.weights, filter.packed);
+  in_parallel(tiles(conv, kernels) * conv.out_height(), 1,
+              [&](std::int64_t begin, std::int64_t end) { kernels.forward(job, begin, end); });
 }
 
 void lanes_backward_data(const LanesConvolution& conv, DataType type, const void* d_y,
                          const float* weights, void* packed, void* d_x) {
+  const LanesKernels& kernels = kernels_of(type);
   const LanesData job{conv, d_y, packed, d_x};
-  const std::int64_t items = tiles(conv, type) * conv.in_height;
-  if (type == DataType::kFloat32) {
-    lanes_float::pack_data(conv, weights, static_cast<float*>(packed));
-  } else {
-    lanes_bfloat16::pack_data(conv, weights, static_cast<std::uint16_t*>(packed));
-  }
-  in_parallel(items, 1, [&](std::int64_t begin, std::int64_t end) {
-    if (type == DataType::kFloat32) {
-      lanes_float::backward_data(job, begin, end);
-    } else {
-      lanes_bfloat16::backward_data(job, begin, end);
-    }
-  });
+  kernels.pack_data(conv, weights, packed);
+  in_parallel(
+      tiles(conv, kernels) * conv.in_height, 1,
+      [&](std::int64_t begin, std::int64_t end) { kernels.backward_data(job, begin, end); });
 }
 
 void lanes_backward_weights(const LanesConvolution& conv, DataType type, const void* x,
                             const void* d_y, float* d_weights, float* d_bias) {
+  const LanesKernels& kernels = kernels_of(type);
   const LanesWeights job{conv, x, d_y, d_weights};
-  const std::int64_t items = groups_of(conv.channels) * conv.in_channels * conv.kernel;
-  in_parallel(items, 1, [&](std::int64_t begin, std::int64_t end) {
-    if (type == DataType::kFloat32) {
-      lanes_float::backward_weights(job, begin, end);
-    } else {
-      lanes_bfloat16::backward_weights(job, begin, end);
-    }
-  });
+  in_parallel(
+      groups_of(conv.channels) * conv.in_channels * conv.kernel, 1,
+      [&](std::int64_t begin, std::int64_t end) { kernels.backward_weights(job, begin, end); });
   if (d_bias == nullptr) return;
   in_parallel(conv.channels, 1, [&](std::int64_t begin, std::int64_t end) {
-    if (type == DataType::kFloat32) {
-      lanes_float::backward_bias(job, d_bias, begin, end);
-    } else {
-      lanes_bfloat16::backward_bias(job, d_bias, begin, end);
-    }
+    kernels.backward_bias(job, d_bias, begin, end);
   });
 }
 

@@ -37,8 +37,9 @@ constexpr std::int64_t lanes_of(tensor::DataType type) {
 // weights.
 std::int64_t lanes_packed_bytes(const LanesConvolution& conv);
 
-// Where each tap of the window lies, from the window's corner, in elements: for lanes_forward. An
-// odd count is made even by taking the last tap again, for which the packed weight is zero.
+// Where each tap of the window lies, from the window's corner, in elements: for lanes_forward. In
+// bf16, which takes two at once, an odd count is made even by taking the last tap again, for which
+// the packed weight is zero.
 std::vector<std::int64_t> lanes_taps(const LanesConvolution& conv, tensor::DataType type);
 
 // What forward takes beside x and y. `bias` may be null.

@@ -4,21 +4,19 @@
 
 #include "trainer/backend/onednn/lanes_convolution.h"
 
-// The two element types' kernels: each does the items [begin, end) of a list, so that threads share
-// it.
+// The loops over vectors, for each element type.
 namespace coxswain::backend::onednn {
 
-constexpr int kTileBlocks = 4;  // float32 vectors of images in one tile
-constexpr int kGroup = 5;       // channels of which a tile keeps sums at once: 20 registers
+constexpr int kGroup = 5;  // channels of which a tile keeps sums at once: 20 registers
 
 constexpr std::int64_t groups_of(std::int64_t channels) { return (channels + kGroup - 1) / kGroup; }
 
 struct LanesForward {
   LanesConvolution conv;
   const void* x;
-  std::span<const std::int64_t> taps;  // bf16
-  const void* weights;                 // packed
-  const float* bias;                   // null: none
+  std::span<const std::int64_t> taps;
+  const void* weights;  // packed
+  const float* bias;    // null: none
   bool relu;
   void* y;
 };
@@ -37,28 +35,23 @@ struct LanesWeights {
   float* d_weights;  // canonical
 };
 
-namespace lanes_float {
-// [group][c][r][s][kGroup]
-void pack_forward(const LanesConvolution& conv, const float* weights, float* packed);
-// [group of c][k][r][s][kGroup]
-void pack_data(const LanesConvolution& conv, const float* weights, float* packed);
-void forward(const LanesForward& job, std::int64_t begin, std::int64_t end);  // tile x output row
-void backward_data(const LanesData& job, std::int64_t begin, std::int64_t end);  // tile x input row
-void backward_weights(const LanesWeights& job, std::int64_t begin,
-                      std::int64_t end);  // group x c x r
-void backward_bias(const LanesWeights& job, float* d_bias, std::int64_t begin,
-                   std::int64_t end);  // k
-}  // namespace lanes_float
+// Value. Each does the items [begin, end) of a list, so that threads share it.
+struct LanesKernels {
+  int tile_blocks;  // blocks of images in one tile
+  void (*pack_forward)(const LanesConvolution& conv, const float* weights, void* packed);
+  void (*pack_data)(const LanesConvolution& conv, const float* weights, void* packed);
+  // tile x output row
+  void (*forward)(const LanesForward& job, std::int64_t begin, std::int64_t end);
+  // tile x input row
+  void (*backward_data)(const LanesData& job, std::int64_t begin, std::int64_t end);
+  // group x c x r
+  void (*backward_weights)(const LanesWeights& job, std::int64_t begin, std::int64_t end);
+  // k
+  void (*backward_bias)(const LanesWeights& job, float* d_bias, std::int64_t begin,
+                        std::int64_t end);
+};
 
-namespace lanes_bfloat16 {
-// [group][pair of (c, r, s)][kGroup][2]
-void pack_forward(const LanesConvolution& conv, const float* weights, std::uint16_t* packed);
-// [group of c][pair of k][r][s][kGroup][2]
-void pack_data(const LanesConvolution& conv, const float* weights, std::uint16_t* packed);
-void forward(const LanesForward& job, std::int64_t begin, std::int64_t end);
-void backward_data(const LanesData& job, std::int64_t begin, std::int64_t end);
-void backward_weights(const LanesWeights& job, std::int64_t begin, std::int64_t end);
-void backward_bias(const LanesWeights& job, float* d_bias, std::int64_t begin, std::int64_t end);
-}  // namespace lanes_bfloat16
+extern const LanesKernels kFloatLanes;
+extern const LanesKernels kBfloat16Lanes;
 
 }  // namespace coxswain::backend::onednn
