@@ -6,7 +6,7 @@
 
 #include "tests/trainer/backend/model_run.h"
 #include "trainer/backend/loss.h"
-#include "trainer/backend/reference/kernels.h"
+#include "trainer/backend/reference/operations.h"
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
@@ -18,6 +18,8 @@ namespace {
 using graph::Activation;
 using graph::Builder;
 using graph::Mode;
+using graph::Node;
+using graph::Op;
 using graph::WeightInit;
 using tensor::Shape;
 using test::edge_named;
@@ -31,69 +33,81 @@ using Values = std::vector<float>;
 constexpr WeightInit kInit = WeightInit::kXavierUniform;
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
+struct Tensors {
+  Shape in;
+  Values x;
+  Values weight = {};
+  Values bias = {};
+};
+
+// What the forward step of a node alone gives.
+Values forward_of(const Node& node, const Tensors& t) {
+  Values y(static_cast<std::size_t>(node.shape.elements()));
+  const reference::NodeParameter parameters[] = {{"weight", t.weight}, {"bias", t.bias}};
+  reference::loops_of(node.op).forward(
+      {.node = node, .in = t.in, .inputs = {t.x}, .out = y, .parameters = parameters});
+  return y;
+}
+
 // One channel of 3x3 with a 2x2 window.
 const Values kImage{1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 TEST(ReferenceConvolution, sums_the_window) {
-  const reference::Window window{{1, 1, 3, 3}, {1, 1, 2, 2}, 2, 1, 0};
-  const Values weight{1, 10, 100, 1000};
-  Values y(4);
-  reference::convolution_forward(window, kImage, weight, Values{0.5F}, y);
-  EXPECT_THAT(y, ElementsAre(5421.5F, 6532.5F, 8754.5F, 9865.5F));
+  const Node node{.op = Op::kConv2d, .kernel = 2, .shape = {1, 1, 2, 2}};
+  EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, kImage, {1, 10, 100, 1000}, {0.5F}}),
+              ElementsAre(5421.5F, 6532.5F, 8754.5F, 9865.5F));
 }
 
 TEST(ReferenceConvolution, reads_zeros_outside_and_steps_by_the_stride) {
-  const reference::Window window{{1, 1, 3, 3}, {1, 1, 2, 2}, 3, 2, 1};
-  Values y(4);
-  reference::convolution_forward(window, kImage, Values(9, 1), {}, y);
-  EXPECT_THAT(y, ElementsAre(12, 16, 24, 28));
+  const Node node{
+      .op = Op::kConv2d, .kernel = 3, .stride = 2, .pad = 1, .shape = {1, 1, 2, 2}};
+  EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, kImage, Values(9, 1)}), ElementsAre(12, 16, 24, 28));
 }
 
 TEST(ReferenceConvolution, adds_over_input_channels) {
-  const reference::Window window{{1, 2, 1, 2}, {1, 2, 1, 2}, 1, 1, 0};
-  Values y(4);
-  reference::convolution_forward(window, Values{1, 2, 3, 4}, Values{1, 10, 2, 20}, {}, y);
-  EXPECT_THAT(y, ElementsAre(31, 42, 62, 84));
+  const Node node{.op = Op::kConv2d, .kernel = 1, .shape = {1, 2, 1, 2}};
+  EXPECT_THAT(forward_of(node, {{1, 2, 1, 2}, {1, 2, 3, 4}, {1, 10, 2, 20}}),
+              ElementsAre(31, 42, 62, 84));
 }
 
 TEST(ReferenceDense, multiplies_rows_by_the_matrix) {
-  Values y(4);
-  reference::dense_forward(2, Values{1, 2, 3, 4, 5, 6}, Values{1, 0, 1, 0, 2, 0}, Values{0, 1}, y);
-  EXPECT_THAT(y, ElementsAre(4, 5, 10, 11));
+  const Node node{.op = Op::kDense, .channels = 2, .shape = {2, 2, 1, 1}};
+  EXPECT_THAT(forward_of(node, {{2, 3, 1, 1}, {1, 2, 3, 4, 5, 6}, {1, 0, 1, 0, 2, 0}, {0, 1}}),
+              ElementsAre(4, 5, 10, 11));
 }
 
 TEST(ReferencePool, ignores_padding) {
-  const reference::Window window{{1, 1, 3, 3}, {1, 1, 2, 2}, 2, 2, 1};
-  Values y(4);
-  reference::max_pool_forward(window, Values{-1, -2, -3, -4, -5, -6, -7, -8, -9}, y);
-  EXPECT_THAT(y, ElementsAre(-1, -2, -4, -5));
-  reference::avg_pool_forward(window, kImage, y);
-  EXPECT_THAT(y, ElementsAre(1, 2.5F, 5.5F, 7));
+  Node node{.op = Op::kMaxPool, .kernel = 2, .stride = 2, .pad = 1, .shape = {1, 1, 2, 2}};
+  EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, {-1, -2, -3, -4, -5, -6, -7, -8, -9}}),
+              ElementsAre(-1, -2, -4, -5));
+  node.op = Op::kAvgPool;
+  EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, kImage}), ElementsAre(1, 2.5F, 5.5F, 7));
 }
 
 TEST(ReferencePool, sends_the_gradient_to_the_first_of_equals) {
-  const reference::Window window{{1, 1, 2, 2}, {1, 1, 1, 1}, 2, 2, 0};
+  const Node node{.op = Op::kMaxPool, .kernel = 2, .stride = 2, .shape = {1, 1, 1, 1}};
+  const Values x{3, 7, 7, 1};
+  const Values d_y{2};
   Values d_x(4);
-  reference::max_pool_backward(window, Values{3, 7, 7, 1}, Values{2}, d_x);
+  reference::loops_of(node.op).backward_data(
+      {.node = node, .in = {1, 1, 2, 2}, .inputs = {x}, .d_y = d_y, .out = d_x});
   EXPECT_THAT(d_x, ElementsAre(0, 2, 0, 0));
 }
 
 TEST(ReferencePool, and_relu_pass_a_nan_on) {
-  const reference::Window window{{1, 1, 2, 2}, {1, 1, 1, 1}, 2, 2, 0};
+  const Node pool{.op = Op::kMaxPool, .kernel = 2, .stride = 2, .shape = {1, 1, 1, 1}};
+  const Node relu{.op = Op::kRelu, .shape = {1, 1, 2, 2}};
   for (std::size_t place = 0; place < 4; ++place) {
     Values x{1, 2, 3, 4};
     x[place] = kNaN;
-    Values y(1);
-    reference::max_pool_forward(window, x, y);
-    EXPECT_TRUE(std::isnan(y[0])) << place;
-    reference::activate(Activation::kRelu, x);
-    EXPECT_TRUE(std::isnan(x[place]));
+    EXPECT_TRUE(std::isnan(forward_of(pool, {{1, 1, 2, 2}, x})[0])) << place;
+    EXPECT_TRUE(std::isnan(forward_of(relu, {{1, 1, 2, 2}, x})[place]));
   }
 }
 
 TEST(ReferenceGelu, has_known_values) {
-  Values y(3);
-  reference::gelu_forward(Values{-1, 0, 2}, y);
+  const Values y =
+      forward_of({.op = Op::kGelu, .shape = {1, 3, 1, 1}}, {{1, 3, 1, 1}, {-1, 0, 2}});
   EXPECT_NEAR(y[0], -0.15865526, 1e-7);  // x times the normal distribution function
   EXPECT_EQ(y[1], 0);
   EXPECT_NEAR(y[2], 1.9544997, 1e-6);

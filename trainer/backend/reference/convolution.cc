@@ -1,32 +1,42 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/backend/reference/kernels.h"
+#include "trainer/backend/reference/operations.h"
 #include "trainer/backend/reference/sums.h"
 
 namespace coxswain::backend::reference {
 
-Reach reach(const Window& window, std::int64_t cell, std::int64_t in_size, std::int64_t out_size) {
-  const std::int64_t shift = cell - window.pad;
-  const std::int64_t first = shift >= 0 ? 0 : (-shift + window.stride - 1) / window.stride;
+namespace {
+
+// Value. The outputs along one axis whose input lies inside the image for one cell of the window:
+// output o in [first, last) reads input o * stride + cell - pad.
+struct Reach {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+Reach reach(const graph::Node& node, std::int64_t cell, std::int64_t in_size,
+            std::int64_t out_size) {
+  const std::int64_t shift = cell - node.pad;
+  const std::int64_t first = shift >= 0 ? 0 : (-shift + node.stride - 1) / node.stride;
   const std::int64_t room = in_size - 1 - shift;
-  const std::int64_t last = room < 0 ? 0 : room / window.stride + 1;
+  const std::int64_t last = room < 0 ? 0 : room / node.stride + 1;
   return {first, std::min(last, out_size)};
 }
-
-namespace {
 
 // Calls visit(output offset, input offset, count) for every row of one (R, S) cell of the window:
 // output elements [o, o + count) of a plane meet input elements i, i + stride, ...
 template <typename Visit>
-void for_each_row(const Window& w, std::int64_t r, std::int64_t s, const Visit& visit) {
-  const Reach rows = reach(w, r, w.in.h, w.out.h);
-  const Reach columns = reach(w, s, w.in.w, w.out.w);
+void for_each_row(const Work& w, std::int64_t r, std::int64_t s, const Visit& visit) {
+  const graph::Node& n = w.node;
+  const Reach rows = reach(n, r, w.in.h, n.shape.h);
+  const Reach columns = reach(n, s, w.in.w, n.shape.w);
   if (columns.first >= columns.last) return;
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
-    const std::int64_t in_row = row * w.stride + r - w.pad;
-    const std::int64_t in_column = columns.first * w.stride + s - w.pad;
-    visit(row * w.out.w + columns.first, in_row * w.in.w + in_column, columns.last - columns.first);
+    const std::int64_t in_row = row * n.stride + r - n.pad;
+    const std::int64_t in_column = columns.first * n.stride + s - n.pad;
+    visit(row * n.shape.w + columns.first, in_row * w.in.w + in_column,
+          columns.last - columns.first);
   }
 }
 
@@ -34,49 +44,56 @@ void store(const std::vector<double>& sums, float* out) {
   std::transform(sums.begin(), sums.end(), out, [](double sum) { return static_cast<float>(sum); });
 }
 
-}  // namespace
-
-void convolution_forward(const Window& w, In x, In weight, In bias, Out y) {
+// weight (K, C, R, S), bias (K).
+void forward(const Work& w) {
+  const graph::Node& node = w.node;
+  const Shape& shape = node.shape;
+  const In weight = w.values("weight");
+  const In bias = w.values("bias");
   const std::int64_t in_plane = w.in.h * w.in.w;
-  const std::int64_t out_plane = w.out.h * w.out.w;
+  const std::int64_t out_plane = shape.h * shape.w;
   std::vector<double> sums(static_cast<std::size_t>(out_plane));
-  for (std::int64_t n = 0; n < w.out.n; ++n) {
-    for (std::int64_t k = 0; k < w.out.c; ++k) {
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t k = 0; k < shape.c; ++k) {
       std::fill(sums.begin(), sums.end(),
                 bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<std::size_t>(k)]));
-      const float* value = weight.data() + k * w.in.c * w.kernel * w.kernel;
+      const float* value = weight.data() + k * w.in.c * node.kernel * node.kernel;
       for (std::int64_t c = 0; c < w.in.c; ++c) {
-        const float* image = x.data() + (n * w.in.c + c) * in_plane;
-        for (std::int64_t r = 0; r < w.kernel; ++r) {
-          for (std::int64_t s = 0; s < w.kernel; ++s, ++value) {
+        const float* image = w.x().data() + (n * w.in.c + c) * in_plane;
+        for (std::int64_t r = 0; r < node.kernel; ++r) {
+          for (std::int64_t s = 0; s < node.kernel; ++s, ++value) {
             for_each_row(w, r, s, [&](std::int64_t out, std::int64_t in, std::int64_t count) {
-              add_scaled(sums.data() + out, *value, image + in, count, w.stride);
+              add_scaled(sums.data() + out, *value, image + in, count, node.stride);
             });
           }
         }
       }
-      store(sums, y.data() + (n * w.out.c + k) * out_plane);
+      store(sums, w.out.data() + (n * shape.c + k) * out_plane);
     }
   }
 }
 
-void convolution_backward_weights(const Window& w, In x, In d_y, Out d_weight, Out d_bias) {
+void backward_weights(const Work& w) {
+  const graph::Node& node = w.node;
+  const Shape& shape = node.shape;
+  const Out d_weight = w.gradients("weight");
+  const Out d_bias = w.gradients("bias");
   const std::int64_t in_plane = w.in.h * w.in.w;
-  const std::int64_t out_plane = w.out.h * w.out.w;
+  const std::int64_t out_plane = shape.h * shape.w;
   std::vector<double> sums(d_weight.size());
-  std::vector<double> bias_sums(static_cast<std::size_t>(w.out.c));
-  for (std::int64_t n = 0; n < w.out.n; ++n) {
+  std::vector<double> bias_sums(static_cast<std::size_t>(shape.c));
+  for (std::int64_t n = 0; n < shape.n; ++n) {
     double* sum = sums.data();
-    for (std::int64_t k = 0; k < w.out.c; ++k) {
-      const float* gradient = d_y.data() + (n * w.out.c + k) * out_plane;
+    for (std::int64_t k = 0; k < shape.c; ++k) {
+      const float* gradient = w.d_y.data() + (n * shape.c + k) * out_plane;
       for (std::int64_t i = 0; i < out_plane; ++i)
         bias_sums[static_cast<std::size_t>(k)] += gradient[i];
       for (std::int64_t c = 0; c < w.in.c; ++c) {
-        const float* image = x.data() + (n * w.in.c + c) * in_plane;
-        for (std::int64_t r = 0; r < w.kernel; ++r) {
-          for (std::int64_t s = 0; s < w.kernel; ++s, ++sum) {
+        const float* image = w.x().data() + (n * w.in.c + c) * in_plane;
+        for (std::int64_t r = 0; r < node.kernel; ++r) {
+          for (std::int64_t s = 0; s < node.kernel; ++s, ++sum) {
             for_each_row(w, r, s, [&](std::int64_t out, std::int64_t in, std::int64_t count) {
-              *sum += dot(gradient + out, image + in, count, w.stride);
+              *sum += dot(gradient + out, image + in, count, node.stride);
             });
           }
         }
@@ -87,28 +104,37 @@ void convolution_backward_weights(const Window& w, In x, In d_y, Out d_weight, O
   if (!d_bias.empty()) store(bias_sums, d_bias.data());
 }
 
-void convolution_backward_data(const Window& w, In weight, In d_y, Out d_x) {
+void backward_data(const Work& w) {
+  const graph::Node& node = w.node;
+  const Shape& shape = node.shape;
+  const In weight = w.values("weight");
   const std::int64_t in_plane = w.in.h * w.in.w;
-  const std::int64_t out_plane = w.out.h * w.out.w;
-  const std::int64_t cells = w.kernel * w.kernel;
+  const std::int64_t out_plane = shape.h * shape.w;
+  const std::int64_t cells = node.kernel * node.kernel;
   std::vector<double> sums(static_cast<std::size_t>(in_plane));
   for (std::int64_t n = 0; n < w.in.n; ++n) {
     for (std::int64_t c = 0; c < w.in.c; ++c) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (std::int64_t k = 0; k < w.out.c; ++k) {
-        const float* gradient = d_y.data() + (n * w.out.c + k) * out_plane;
+      for (std::int64_t k = 0; k < shape.c; ++k) {
+        const float* gradient = w.d_y.data() + (n * shape.c + k) * out_plane;
         const float* value = weight.data() + (k * w.in.c + c) * cells;
-        for (std::int64_t r = 0; r < w.kernel; ++r) {
-          for (std::int64_t s = 0; s < w.kernel; ++s, ++value) {
+        for (std::int64_t r = 0; r < node.kernel; ++r) {
+          for (std::int64_t s = 0; s < node.kernel; ++s, ++value) {
             for_each_row(w, r, s, [&](std::int64_t out, std::int64_t in, std::int64_t count) {
-              scatter_scaled(sums.data() + in, *value, gradient + out, count, w.stride);
+              scatter_scaled(sums.data() + in, *value, gradient + out, count, node.stride);
             });
           }
         }
       }
-      store(sums, d_x.data() + (n * w.in.c + c) * in_plane);
+      store(sums, w.out.data() + (n * w.in.c + c) * in_plane);
     }
   }
 }
+
+}  // namespace
+
+const Loops kConv2d{.forward = forward,
+                    .backward_data = backward_data,
+                    .backward_weights = backward_weights};
 
 }  // namespace coxswain::backend::reference

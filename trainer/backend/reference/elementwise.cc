@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
-#include "trainer/backend/reference/kernels.h"
-#include "trainer/tensor/philox.h"
+#include "trainer/backend/reference/operations.h"
 
 namespace coxswain::backend::reference {
 
@@ -31,38 +31,54 @@ void multiply_by_derivative(Activation activation, In y, Out d_y) {
   for (std::size_t i = 0; i < d_y.size(); ++i) d_y[i] *= derivative_at_output(activation, y[i]);
 }
 
-void gelu_forward(In x, Out y) {
-  std::ranges::transform(x, y.begin(), [](double value) {
+namespace {
+
+// Add's sum, and what Flatten and the activations start from: the input as it stands.
+void sum_forward(const Work& w) {
+  std::ranges::copy(w.x(), w.out.begin());
+  for (std::size_t i = 1; i < w.inputs.size(); ++i) {
+    std::ranges::transform(w.out, w.inputs[i], w.out.begin(), std::plus<>());
+  }
+}
+
+void copy_backward(const Work& w) { std::ranges::copy(w.d_y, w.out.begin()); }
+
+template <Activation activation>
+void activation_forward(const Work& w) {
+  sum_forward(w);
+  activate(activation, w.out);
+}
+
+template <Activation activation>
+void activation_backward(const Work& w) {
+  copy_backward(w);
+  multiply_by_derivative(activation, w.y, w.out);
+}
+
+// Exact, with erf: x * (1 + erf(x / sqrt(2))) / 2.
+void gelu_forward(const Work& w) {
+  std::ranges::transform(w.x(), w.out.begin(), [](double value) {
     return static_cast<float>(value * 0.5 * (1 + std::erf(value / std::numbers::sqrt2)));
   });
 }
 
-void gelu_backward(In x, In d_y, Out d_x) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double value = x[i];
+void gelu_backward(const Work& w) {
+  for (std::size_t i = 0; i < w.out.size(); ++i) {
+    const double value = w.x()[i];
     const double below = 0.5 * (1 + std::erf(value / std::numbers::sqrt2));
     const double density = std::exp(-value * value / 2) / std::sqrt(2 * std::numbers::pi);
-    d_x[i] = static_cast<float>(d_y[i] * (below + value * density));
+    w.out[i] = static_cast<float>(w.d_y[i] * (below + value * density));
   }
 }
 
-void dropout(const Dropout& dropout, const Batch& batch, In x, Out y) {
-  const float scale = 1 / (1 - dropout.rate);
-  const auto epoch = static_cast<std::uint32_t>(batch.epoch);
-  for (std::size_t n = 0; n < batch.sample_ids.size(); ++n) {
-    const auto sample = static_cast<std::uint32_t>(batch.sample_ids[n]);
-    const std::size_t first = n * static_cast<std::size_t>(dropout.per_sample);
-    std::array<std::uint32_t, 4> words{};
-    for (std::int64_t i = 0; i < dropout.per_sample; ++i) {
-      if (i % 4 == 0) {
-        const auto index = static_cast<std::uint32_t>(i / 4);
-        words = tensor::philox(batch.seed, {sample, epoch, dropout.stream, index});
-      }
-      const bool kept = tensor::to_uniform(words[static_cast<std::size_t>(i % 4)]) >= dropout.rate;
-      const std::size_t at = first + static_cast<std::size_t>(i);
-      y[at] = kept ? x[at] * scale : 0;
-    }
-  }
-}
+}  // namespace
+
+const Loops kRelu{.forward = activation_forward<Activation::kRelu>,
+                  .backward_data = activation_backward<Activation::kRelu>};
+const Loops kTanh{.forward = activation_forward<Activation::kTanh>,
+                  .backward_data = activation_backward<Activation::kTanh>};
+const Loops kGelu{.forward = gelu_forward, .backward_data = gelu_backward};
+const Loops kAdd{.forward = sum_forward};
+const Loops kFlatten{.forward = sum_forward, .backward_data = copy_backward};
 
 }  // namespace coxswain::backend::reference

@@ -1,6 +1,7 @@
+#include <algorithm>
 #include <cmath>
 
-#include "trainer/backend/reference/kernels.h"
+#include "trainer/backend/reference/operations.h"
 
 namespace coxswain::backend::reference {
 
@@ -16,17 +17,21 @@ void for_each_in_channel(const Shape& shape, std::int64_t c, const Visit& visit)
   }
 }
 
-double inverse_deviation(const BatchNorm& norm, std::size_t c) {
-  return 1 / std::sqrt(norm.moments.variance[c] + static_cast<double>(norm.epsilon));
+// One channel each: the values with which x is normalised, kept for backward, since the statistics
+// in the buffer are being summed over all ranks by then.
+struct Moments {
+  std::span<double> mean;
+  std::span<double> variance;  // biased
+};
+
+Moments moments_of(const Work& w) {
+  const auto channels = static_cast<std::size_t>(w.node.shape.c);
+  w.kept->resize(2 * channels);
+  const std::span<double> both(*w.kept);
+  return {both.first(channels), both.last(channels)};
 }
 
-double gamma_of(const BatchNorm& norm, std::size_t c) {
-  return norm.gamma.empty() ? 1.0 : static_cast<double>(norm.gamma[c]);
-}
-
-}  // namespace
-
-void batch_moments(const Shape& shape, In x, Moments moments) {
+void batch_moments(const Shape& shape, In x, const Moments& moments) {
   const double count = static_cast<double>(shape.n * shape.h * shape.w);
   for (std::int64_t channel = 0; channel < shape.c; ++channel) {
     const auto c = static_cast<std::size_t>(channel);
@@ -41,50 +46,89 @@ void batch_moments(const Shape& shape, In x, Moments moments) {
   }
 }
 
+// The variance with divisor count - 1 that running averages take; 0 for a count of 1.
 double unbiased(double variance, std::int64_t count) {
   if (count < 2) return variance;
   return variance * static_cast<double>(count) / static_cast<double>(count - 1);
 }
 
-void batch_norm_forward(const BatchNorm& norm, In x, In beta, Out y) {
-  for (std::int64_t channel = 0; channel < norm.shape.c; ++channel) {
+void take_moments(const Work& w, const Moments& moments) {
+  if (!w.training) {
+    std::ranges::copy(w.values("running_mean"), moments.mean.begin());
+    std::ranges::copy(w.values("running_var"), moments.variance.begin());
+    return;
+  }
+  const Shape& shape = w.node.shape;
+  batch_moments(shape, w.x(), moments);
+  for (std::size_t c = 0; c < moments.mean.size(); ++c) {
+    w.gradients("running_mean")[c] = static_cast<float>(moments.mean[c]);
+    w.gradients("running_var")[c] =
+        static_cast<float>(unbiased(moments.variance[c], shape.n * shape.h * shape.w));
+  }
+}
+
+double gamma_of(In gamma, std::size_t c) {
+  return gamma.empty() ? 1.0 : static_cast<double>(gamma[c]);
+}
+
+double inverse_deviation(const Work& w, const Moments& moments, std::size_t c) {
+  return 1 / std::sqrt(moments.variance[c] + static_cast<double>(w.node.epsilon));
+}
+
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+void forward(const Work& w) {
+  const Moments moments = moments_of(w);
+  take_moments(w, moments);
+  const In x = w.x();
+  const In gamma = w.values("weight");
+  const In beta = w.values("bias");
+  for (std::int64_t channel = 0; channel < w.node.shape.c; ++channel) {
     const auto c = static_cast<std::size_t>(channel);
-    const double scale = inverse_deviation(norm, c) * gamma_of(norm, c);
-    for_each_in_channel(norm.shape, channel, [&](std::size_t i) {
-      y[i] = static_cast<float>((x[i] - norm.moments.mean[c]) * scale + beta[c]);
+    const double scale = inverse_deviation(w, moments, c) * gamma_of(gamma, c);
+    for_each_in_channel(w.node.shape, channel, [&](std::size_t i) {
+      w.out[i] = static_cast<float>((x[i] - moments.mean[c]) * scale + beta[c]);
     });
   }
-  activate(norm.activation, y);
 }
 
 // Ioffe & Szegedy 2015, section 3: mean and variance depend on x, which gives the two subtracted
-// terms.
-void batch_norm_backward(const BatchNorm& norm, In x, In y, In d_y, Out d_gamma, Out d_beta,
-                         Out d_x) {
-  const double count = static_cast<double>(norm.shape.n * norm.shape.h * norm.shape.w);
+// terms. d(x) only where it is wanted.
+void backward(const Work& w) {
+  const Shape& shape = w.node.shape;
+  const Moments moments = moments_of(w);
+  const In x = w.x();
+  const In gamma = w.values("weight");
+  const Out d_gamma = w.gradients("weight");
+  const Out d_beta = w.gradients("bias");
+  const double count = static_cast<double>(shape.n * shape.h * shape.w);
   const auto gradient = [&](std::size_t i) -> double {
-    if (norm.activation == Activation::kNone) return d_y[i];
-    return d_y[i] * static_cast<double>(derivative_at_output(norm.activation, y[i]));
+    if (w.node.activation == Activation::kNone) return w.d_y[i];
+    return w.d_y[i] * static_cast<double>(derivative_at_output(w.node.activation, w.y[i]));
   };
-  for (std::int64_t channel = 0; channel < norm.shape.c; ++channel) {
+  for (std::int64_t channel = 0; channel < shape.c; ++channel) {
     const auto c = static_cast<std::size_t>(channel);
-    const double inverse = inverse_deviation(norm, c);
-    const auto normalised = [&](std::size_t i) { return (x[i] - norm.moments.mean[c]) * inverse; };
+    const double inverse = inverse_deviation(w, moments, c);
+    const auto normalised = [&](std::size_t i) { return (x[i] - moments.mean[c]) * inverse; };
     double beta_sum = 0;
     double gamma_sum = 0;
-    for_each_in_channel(norm.shape, channel, [&](std::size_t i) {
+    for_each_in_channel(shape, channel, [&](std::size_t i) {
       beta_sum += gradient(i);
       gamma_sum += gradient(i) * normalised(i);
     });
     d_beta[c] = static_cast<float>(beta_sum);
     if (!d_gamma.empty()) d_gamma[c] = static_cast<float>(gamma_sum);
-    if (d_x.empty()) continue;
-    const double scale = gamma_of(norm, c) * inverse;
-    for_each_in_channel(norm.shape, channel, [&](std::size_t i) {
+    if (w.out.empty()) continue;
+    const double scale = gamma_of(gamma, c) * inverse;
+    for_each_in_channel(shape, channel, [&](std::size_t i) {
       const double centred = gradient(i) - beta_sum / count - normalised(i) * gamma_sum / count;
-      d_x[i] = static_cast<float>(scale * centred);
+      w.out[i] = static_cast<float>(scale * centred);
     });
   }
 }
+
+}  // namespace
+
+const Loops kBatchNorm{
+    .forward = forward, .backward_data = backward, .backward_weights = backward};
 
 }  // namespace coxswain::backend::reference
