@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "trainer/backend/onednn/onednn_executable.h"
+#include "trainer/backend/onednn/operations.h"
 
 namespace coxswain::backend {
 
@@ -61,16 +62,12 @@ std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
                                                 const graph::Parameter& parameter) {
   if (parameter.kind != tensor::SegmentKind::kWeight) return std::nullopt;
   const graph::Node& node = training.graph.nodes[static_cast<std::size_t>(parameter.node)];
-  if (node.op == graph::Op::kConv2d && onednn::lanes_convolution(training, parameter.node)) {
-    return std::nullopt;
-  }
-  const onednn::LayerSetting setting{&training, parameter.node, shared_.options.winograd};
+  const auto weight_order = onednn::recorder_of(node.op).weight_order;
+  if (weight_order == nullptr) return std::nullopt;
   try {
-    const bool dense = node.op == graph::Op::kDense;
-    const Desc order =
-        dense ? onednn::make_dense_kernels(shared_.engine, setting).weights->diff_weights_desc()
-              : onednn::make_conv_kernels(shared_.engine, setting).weights->diff_weights_desc();
-    if (onednn::is_blocked(order)) return order;
+    const std::optional<Desc> order = weight_order(
+        shared_.engine, {&training, parameter.node, shared_.options.winograd});
+    if (order && onednn::is_blocked(*order)) return order;
   } catch (const dnnl::error& error) {
     onednn::refuse_layer(training, parameter.node, error);
   }

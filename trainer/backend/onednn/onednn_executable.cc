@@ -43,7 +43,8 @@ void OneDnnExecutable::record(tensor::ParameterBuffer& parameters) {
             .tape = tape_,
             .edges = std::vector<Tensor>(program_.edges.size()),
             .last_reads = last_reads_,
-            .nodes = std::vector<NodeState>(program_.graph.nodes.size())};
+            .kept = std::vector<std::any>(program_.graph.nodes.size()),
+            .sums_alone = std::vector<const Step*>(program_.graph.nodes.size())};
   plan.edges[0] = tape_.new_tensor(plain(to_dims(program_.graph.input().shape), Type::f32));
   tape_.touch(plan.edges[0].buffer);
   for (const Step& step : program_.steps) {
@@ -51,8 +52,8 @@ void OneDnnExecutable::record(tensor::ParameterBuffer& parameters) {
     ++plan.step;
   }
   edges_ = std::move(plan.edges);
-  for (const NodeState& node : plan.nodes) {
-    if (node.sums_alone != nullptr) left_out_ = node.sums_alone->writes[0];
+  for (const Step* conv_data : plan.sums_alone) {
+    if (conv_data != nullptr) left_out_ = conv_data->writes[0];
   }
 }
 

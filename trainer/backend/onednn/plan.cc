@@ -2,84 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "trainer/backend/onednn/operations.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::backend::onednn {
 
 namespace {
 
-using graph::Op;
-
-void record_forward(Plan& plan, const Step& step) {
-  switch (plan.node(step.node).op) {
-    case Op::kConv2d:
-      return record_conv_forward(plan, step);
-    case Op::kDense:
-      return record_dense_forward(plan, step);
-    case Op::kBatchNorm:
-      return record_norm_forward(plan, step);
-    case Op::kRelu:
-    case Op::kTanh:
-    case Op::kGelu:
-      return record_eltwise_forward(plan, step);
-    case Op::kAdd:
-      return record_add(plan, step);
-    case Op::kMaxPool:
-    case Op::kAvgPool:
-    case Op::kGlobalAvgPool:
-      return record_pool_forward(plan, step);
-    case Op::kFlatten:
-      return record_flatten(plan, step);
-    case Op::kDropout:
-      return record_dropout_forward(plan, step);
-    case Op::kSoftmaxCrossEntropy:
-      return record_loss_forward(plan, step);
-    case Op::kInput:
-      return;
-  }
-}
-
-void record_backward(Plan& plan, const Step& step) {
-  const bool data = step.kind == StepKind::kBackwardData;
-  switch (plan.node(step.node).op) {
-    case Op::kConv2d:
-      return data ? record_conv_data(plan, step) : record_conv_weights(plan, step);
-    case Op::kDense:
-      return data ? record_dense_data(plan, step) : record_dense_weights(plan, step);
-    case Op::kBatchNorm:
-      return record_norm_backward(plan, step);
-    case Op::kRelu:
-    case Op::kTanh:
-    case Op::kGelu:
-      return record_eltwise_backward(plan, step);
-    case Op::kMaxPool:
-    case Op::kAvgPool:
-    case Op::kGlobalAvgPool:
-      return record_pool_backward(plan, step);
-    case Op::kFlatten:
-      return record_flatten(plan, step);
-    case Op::kDropout:
-      return record_dropout_backward(plan, step);
-    case Op::kAdd:
-    case Op::kSoftmaxCrossEntropy:
-    case Op::kInput:
-      return;  // no such steps
-  }
-}
-
 void record(Plan& plan, const Step& step) {
+  const Recorder& recorder = recorder_of(plan.node(step.node).op);
   switch (step.kind) {
     case StepKind::kForward:
-      return record_forward(plan, step);
-    case StepKind::kLossGradient:
-      return record_loss_gradient(plan, step);
+      return recorder.forward(plan, step);
     case StepKind::kJoinGradients:
       return record_join(plan, step);
     case StepKind::kBackwardWeights:
+      return recorder.backward_weights(plan, step);
+    case StepKind::kLossGradient:
     case StepKind::kBackwardData:
-      return record_backward(plan, step);
+      return recorder.backward_data(plan, step);
   }
 }
 
@@ -94,11 +35,8 @@ std::vector<int> used_reads(const graph::Program& program, const Step& step) {
   const Node& node = program.graph.nodes[static_cast<std::size_t>(step.node)];
   const bool backward =
       step.kind == StepKind::kBackwardData || step.kind == StepKind::kBackwardWeights;
-  if (backward && node.op == Op::kMaxPool) return {step.reads.back()};
-  if (backward && node.op == Op::kBatchNorm && node.activation == graph::Activation::kRelu) {
-    return {step.reads.front(), step.reads.back()};
-  }
-  return step.reads;
+  const auto rule = recorder_of(node.op).used_reads;
+  return backward && rule != nullptr ? rule(node, step) : step.reads;
 }
 
 void record_step(Plan& plan, const Step& step) {
@@ -135,6 +73,13 @@ void deliver(Plan& plan, int edge, const Tensor& tensor) {
       same_type ? tensor : converted(plan, tensor, plain(to_dims(e.shape), to_type(e.type)));
 }
 
+void record_tanh(Plan& plan, const Tensor& values) {
+  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh,
+                                              values.desc, user_scratchpad());
+  plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
+                {{DNNL_ARG_SRC, values}, {DNNL_ARG_DST, values}});
+}
+
 Tensor output_in_place_of(Plan& plan, int reused, const Desc& desc) {
   const Tensor& old = plan.edge(reused);
   const bool free = plan.last_reads[static_cast<std::size_t>(reused)] == plan.step && reused != 0;
@@ -162,6 +107,10 @@ Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Di
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims) {
   return plan.tape.outside(with_dims(plan, segment, dims),
                            plan.parameters.gradients(segment).data());
+}
+
+Dims conv_weight_dims(const Plan& plan, const Node& node) {
+  return {node.channels, plan.input_of(node).shape.c, node.kernel, node.kernel};
 }
 
 }  // namespace coxswain::backend::onednn

@@ -1,5 +1,5 @@
 #include "trainer/backend/onednn/dropout_mask.h"
-#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/operations.h"
 #include "trainer/backend/onednn/vector_isa.h"
 #include "trainer/backend/onednn/vector_loops.h"
 #include "trainer/tensor/philox.h"
@@ -49,32 +49,33 @@ void record_apply(Plan& plan, const Node& node, const Tensor& from, const Tensor
   });
 }
 
-}  // namespace
-
-void record_dropout_forward(Plan& plan, const Step& step) {
+void forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const Tensor source =
       converted(plan, plan.edge(node.inputs[0]), row_major(node, plan.edge(node.inputs[0])));
   const bool own_copy = source.buffer != plan.edge(node.inputs[0]).buffer;
   const Tensor output = own_copy ? source : output_in_place_of(plan, node.inputs[0], source.desc);
   if (plan.program.training) {
-    NodeState& state = plan.state_of(step.node);
-    state.workspace = record_mask(plan, node);
-    record_apply(plan, node, source, state.workspace, output);
+    const Tensor& mask = plan.keep(step.node, record_mask(plan, node));
+    record_apply(plan, node, source, mask, output);
   } else if (output.buffer != source.buffer) {
     copy(plan, source, output);
   }
   deliver(plan, step.writes[0], output);
 }
 
-void record_dropout_backward(Plan& plan, const Step& step) {
+void backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const Desc desc = row_major(node, plan.edge(step.reads[0]));
   const Tensor from = converted(plan, plan.edge(step.reads[0]), desc);
   const bool own_copy = from.buffer != plan.edge(step.reads[0]).buffer;
   const Tensor to = own_copy ? from : output_in_place_of(plan, step.reads[0], desc);
-  record_apply(plan, node, from, plan.state_of(step.node).workspace, to);
+  record_apply(plan, node, from, plan.kept_of<Tensor>(step.node), to);
   deliver(plan, step.writes[0], to);
 }
+
+}  // namespace
+
+const Recorder kDropout{.forward = forward, .backward_data = backward};
 
 }  // namespace coxswain::backend::onednn

@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/operations.h"
 #include "trainer/backend/onednn/vector_loops.h"
 
 namespace coxswain::backend::onednn {
@@ -13,48 +11,38 @@ std::int64_t stored_elements(const Desc& desc) {
   return static_cast<std::int64_t>(desc.get_size()) / tensor::size_of(data_type_of(desc));
 }
 
-dnnl::algorithm algorithm_of(graph::Op op) {
-  switch (op) {
-    case graph::Op::kTanh:
-      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
-    case graph::Op::kGelu:
-      return dnnl::algorithm::eltwise_gelu_erf;
-    default:
-      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
-  }
-}
-
-}  // namespace
-
-void record_eltwise_forward(Plan& plan, const Step& step) {
-  const Node& node = plan.node(step.node);
-  NodeState& state = plan.state_of(step.node);
-  const Tensor& source = plan.edge(node.inputs[0]);
-  state.eltwise =
-      eltwise_forward(plan.tape.engine(), algorithm_of(node.op), source.desc, user_scratchpad());
+template <dnnl::algorithm algorithm>
+void activation_forward(Plan& plan, const Step& step) {
+  const Tensor& source = plan.edge(step.reads[0]);
+  const EltwiseForward& kernel = plan.keep(
+      step.node, eltwise_forward(plan.tape.engine(), algorithm, source.desc, user_scratchpad()));
   const Tensor output = plan.tape.new_tensor(source.desc);
-  plan.tape.add(dnnl::eltwise_forward(*state.eltwise), state.eltwise->scratchpad_desc(),
+  plan.tape.add(dnnl::eltwise_forward(kernel), kernel.scratchpad_desc(),
                 {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}});
   deliver(plan, step.writes[0], output);
 }
 
-void record_eltwise_backward(Plan& plan, const Step& step) {
-  const Node& node = plan.node(step.node);
-  const bool from_input = node.op == graph::Op::kGelu;
-  const Desc& desc = plan.edge(node.inputs[0]).desc;
+template <dnnl::algorithm algorithm>
+void activation_backward(Plan& plan, const Step& step) {
+  const bool from_output = step.reads[0] == step.node;
+  const Desc& desc = plan.edge(plan.node(step.node).inputs[0]).desc;
   const EltwiseBackward kernel =
-      eltwise_backward(plan.tape.engine(), algorithm_of(node.op), desc,
-                       *plan.state_of(step.node).eltwise, user_scratchpad());
+      eltwise_backward(plan.tape.engine(), algorithm, desc,
+                       plan.kept_of<EltwiseForward>(step.node), user_scratchpad());
   const Tensor gradient = plan.tape.new_tensor(desc);
   plan.tape.add(
       dnnl::eltwise_backward(kernel), kernel.scratchpad_desc(),
-      {{from_input ? DNNL_ARG_SRC : DNNL_ARG_DST, converted(plan, plan.edge(step.reads[0]), desc)},
+      {{from_output ? DNNL_ARG_DST : DNNL_ARG_SRC, converted(plan, plan.edge(step.reads[0]), desc)},
        {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[1]), desc)},
        {DNNL_ARG_DIFF_SRC, gradient}});
   deliver(plan, step.writes[0], gradient);
 }
 
-void record_add(Plan& plan, const Step& step) {
+template <dnnl::algorithm algorithm>
+constexpr Recorder kActivation{.forward = activation_forward<algorithm>,
+                               .backward_data = activation_backward<algorithm>};
+
+void add(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const Desc desc = with_type(plan.edge(step.reads[0]).desc, to_type(node.type));
   const Tensor a = converted(plan, plan.edge(step.reads[0]), desc);
@@ -67,14 +55,27 @@ void record_add(Plan& plan, const Step& step) {
     add_tensors(type, addresses.bytes(sum.buffer), addresses.bytes(a.buffer),
                 addresses.bytes(b.buffer), relu, count);
   });
-  if (node.activation == graph::Activation::kTanh) {
-    const EltwiseForward tanh =
-        eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh, desc, user_scratchpad());
-    plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
-                  {{DNNL_ARG_SRC, sum}, {DNNL_ARG_DST, sum}});
-  }
+  if (node.activation == graph::Activation::kTanh) record_tanh(plan, sum);
   deliver(plan, step.writes[0], sum);
 }
+
+// Forward and backward: the same row-major bytes under other dimensions.
+void flatten(Plan& plan, const Step& step) {
+  const Tensor& source = plan.edge(step.reads[0]);
+  const graph::Edge& to = plan.program.edges[static_cast<std::size_t>(step.writes[0])];
+  const Tensor output = plan.tape.new_tensor(plain(to_dims(to.shape), type_of(source.desc)));
+  copy(plan, source,
+       plan.tape.view(plain(dims_of(source.desc), type_of(source.desc)), output.buffer));
+  deliver(plan, step.writes[0], output);
+}
+
+}  // namespace
+
+const Recorder kRelu = kActivation<dnnl::algorithm::eltwise_relu_use_dst_for_bwd>;
+const Recorder kTanh = kActivation<dnnl::algorithm::eltwise_tanh_use_dst_for_bwd>;
+const Recorder kGelu = kActivation<dnnl::algorithm::eltwise_gelu_erf>;
+const Recorder kAdd{.forward = add};
+const Recorder kFlatten{.forward = flatten, .backward_data = flatten};
 
 void record_join(Plan& plan, const Step& step) {
   const graph::Edge& edge = plan.program.edges[static_cast<std::size_t>(step.writes[0])];
@@ -101,16 +102,6 @@ void record_join(Plan& plan, const Step& step) {
                    masked ? addresses.bytes(output) : nullptr, activation, elements);
   });
   deliver(plan, step.writes[0], sum);
-}
-
-// Forward and backward: the same row-major bytes under other dimensions.
-void record_flatten(Plan& plan, const Step& step) {
-  const Tensor& source = plan.edge(step.reads[0]);
-  const graph::Edge& to = plan.program.edges[static_cast<std::size_t>(step.writes[0])];
-  const Tensor output = plan.tape.new_tensor(plain(to_dims(to.shape), type_of(source.desc)));
-  copy(plan, source,
-       plan.tape.view(plain(dims_of(source.desc), type_of(source.desc)), output.buffer));
-  deliver(plan, step.writes[0], output);
 }
 
 }  // namespace coxswain::backend::onednn

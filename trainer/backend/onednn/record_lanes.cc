@@ -1,7 +1,7 @@
-#include "trainer/backend/onednn/lanes_pool.h"
-#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/record_lanes.h"
 
-// Convolution and max-pool with the batch in the vector lanes.
+#include "trainer/backend/onednn/lanes_pool.h"
+
 namespace coxswain::backend::onednn {
 
 namespace {
@@ -10,11 +10,6 @@ Tensor in_lanes(Plan& plan, const Tensor& edge) {
   const Dims dims = dims_of(edge.desc);
   return converted(plan, edge,
                    lanes_order({dims[0], dims[1], dims[2], dims[3]}, compute_type(plan.program)));
-}
-
-// The weights (or where their gradient goes) in canonical order.
-Dims weight_dims(const Plan& plan, const Node& node) {
-  return {node.channels, plan.input_of(node).shape.c, node.kernel, node.kernel};
 }
 
 float* data_of(const Tensor& tensor, const Addresses& addresses) {
@@ -31,7 +26,7 @@ std::vector<int> arena_buffers(std::initializer_list<Tensor> tensors) {
 }
 
 Tensor canonical_weights(Plan& plan, const Node& node) {
-  const Dims dims = weight_dims(plan, node);
+  const Dims dims = conv_weight_dims(plan, node);
   return converted(plan, stored_weights(plan, segment_of(plan, node, "weight"), dims),
                    plain(dims, Type::f32));
 }
@@ -48,9 +43,8 @@ LanesPool lanes_pool(const Plan& plan, const Node& node, const Desc& source) {
 
 }  // namespace
 
-void record_lanes_forward(Plan& plan, const Step& step) {
+void record_lanes_forward(Plan& plan, const Step& step, const LanesConvolution& conv) {
   const Node& node = plan.node(step.node);
-  const LanesConvolution conv = *plan.state_of(step.node).lanes;
   const Tensor x = in_lanes(plan, plan.edge(node.inputs[0]));
   const Tensor weights = canonical_weights(plan, node);
   const Tensor packed = new_packed(plan, conv);
@@ -68,21 +62,15 @@ void record_lanes_forward(Plan& plan, const Step& step) {
                              .relu = relu};
     lanes_forward(conv, type, addresses.bytes(x.buffer), filter, addresses.bytes(y.buffer));
   });
-  if (node.activation == graph::Activation::kTanh) {
-    const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh,
-                                                y.desc, user_scratchpad());
-    plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
-                  {{DNNL_ARG_SRC, y}, {DNNL_ARG_DST, y}});
-  }
+  if (node.activation == graph::Activation::kTanh) record_tanh(plan, y);
   deliver(plan, step.writes[0], y);
 }
 
-void record_lanes_weights(Plan& plan, const Step& step) {
+void record_lanes_weights(Plan& plan, const Step& step, const LanesConvolution& conv) {
   const Node& node = plan.node(step.node);
-  const LanesConvolution conv = *plan.state_of(step.node).lanes;
   const Tensor x = in_lanes(plan, plan.edge(step.reads[0]));
   const Tensor d_y = in_lanes(plan, plan.edge(step.reads[1]));
-  const Dims dims = weight_dims(plan, node);
+  const Dims dims = conv_weight_dims(plan, node);
   const Tensor stored = stored_gradients(plan, segment_of(plan, node, "weight"), dims);
   const bool direct = stored.desc == plain(dims, Type::f32);
   const Tensor gradient = direct ? stored : plan.tape.new_tensor(plain(dims, Type::f32));
@@ -96,9 +84,8 @@ void record_lanes_weights(Plan& plan, const Step& step) {
   if (!direct) copy(plan, gradient, stored);
 }
 
-void record_lanes_data(Plan& plan, const Step& step) {
+void record_lanes_data(Plan& plan, const Step& step, const LanesConvolution& conv) {
   const Node& node = plan.node(step.node);
-  const LanesConvolution conv = *plan.state_of(step.node).lanes;
   const Tensor d_y = in_lanes(plan, plan.edge(step.reads[0]));
   const Tensor weights = canonical_weights(plan, node);
   const Tensor packed = new_packed(plan, conv);
@@ -112,29 +99,28 @@ void record_lanes_data(Plan& plan, const Step& step) {
   deliver(plan, step.writes[0], d_x);
 }
 
-void record_lanes_pool_forward(Plan& plan, const Step& step) {
+Tensor record_lanes_pool_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const Tensor& x = plan.edge(node.inputs[0]);
   const LanesPool pool = lanes_pool(plan, node, x.desc);
   const Tensor y = plan.tape.new_tensor(lanes_order(node.shape, type_of(x.desc)));
   const Tensor places = plan.tape.new_tensor(with_type(y.desc, Type::u8));
-  plan.state_of(step.node).workspace = places;
   const DataType type = data_type_of(x.desc);
   plan.tape.add({x.buffer, y.buffer, places.buffer}, [=](const Addresses& addresses) {
     lanes_pool_forward(pool, type, addresses.bytes(x.buffer), addresses.bytes(y.buffer),
                        addresses.at<std::uint8_t>(places.buffer));
   });
   deliver(plan, step.writes[0], y);
+  return places;
 }
 
-void record_lanes_pool_backward(Plan& plan, const Step& step) {
+void record_lanes_pool_backward(Plan& plan, const Step& step, const Tensor& places) {
   const Node& node = plan.node(step.node);
   const Desc source = plan.edge(node.inputs[0]).desc;
   const LanesPool pool = lanes_pool(plan, node, source);
   const Tensor d_y =
       converted(plan, plan.edge(step.reads.back()), lanes_order(node.shape, type_of(source)));
   const Tensor d_x = plan.tape.new_tensor(source);
-  const Tensor places = plan.state_of(step.node).workspace;
   const DataType type = data_type_of(source);
   plan.tape.add({d_y.buffer, places.buffer, d_x.buffer}, [=](const Addresses& addresses) {
     lanes_pool_backward(pool, type, addresses.bytes(d_y.buffer),

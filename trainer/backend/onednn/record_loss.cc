@@ -1,5 +1,5 @@
 #include "trainer/backend/loss.h"
-#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/operations.h"
 
 namespace coxswain::backend::onednn {
 
@@ -15,9 +15,7 @@ std::span<const float> floats(const Addresses& addresses, const Tensor& tensor,
   return {addresses.at<float>(tensor.buffer), static_cast<std::size_t>(shape.elements())};
 }
 
-}  // namespace
-
-void record_loss_forward(Plan& plan, const Step& step) {
+void forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const tensor::Shape shape = plan.input_of(node).shape;
   const Tensor logits = row_major(plan, step.reads[0]);
@@ -29,7 +27,7 @@ void record_loss_forward(Plan& plan, const Step& step) {
   });
 }
 
-void record_loss_gradient(Plan& plan, const Step& step) {
+void backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const tensor::Shape shape = plan.input_of(node).shape;
   const Tensor logits = row_major(plan, step.reads[0]);
@@ -44,5 +42,9 @@ void record_loss_gradient(Plan& plan, const Step& step) {
   });
   deliver(plan, step.writes[0], gradient);
 }
+
+}  // namespace
+
+const Recorder kSoftmaxCrossEntropy{.forward = forward, .backward_data = backward};
 
 }  // namespace coxswain::backend::onednn

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/operations.h"
 #include "trainer/backend/onednn/vector_loops.h"
 
 // BatchNorm. Gamma and beta are separate segments, oneDNN wants them as one array: a private copy,
@@ -9,6 +9,14 @@
 namespace coxswain::backend::onednn {
 
 namespace {
+
+struct State {
+  NormForward forward;
+  std::optional<Tensor> workspace = {};  // mask of the relu
+  Tensor mean = {};
+  Tensor variance = {};
+  Tensor scale_shift = {};  // gamma, then beta
+};
 
 bool fuses_relu(const Node& node) { return node.activation == graph::Activation::kRelu; }
 
@@ -69,13 +77,6 @@ dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
 
 // Tanh after a norm is not fused by oneDNN: applied in place, its derivative taken before the
 // norm's.
-void record_tanh(Plan& plan, const Tensor& values) {
-  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh,
-                                              values.desc, user_scratchpad());
-  plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
-                {{DNNL_ARG_SRC, values}, {DNNL_ARG_DST, values}});
-}
-
 Tensor record_tanh_derivative(Plan& plan, const Tensor& output, const Tensor& gradient) {
   const Tensor result = plan.tape.new_tensor(gradient.desc);
   const Tensor y = converted(plan, output, gradient.desc);
@@ -100,18 +101,16 @@ void record_diff_scale_shift(Plan& plan, const Node& node, const Tensor& gradien
   });
 }
 
-}  // namespace
-
-void record_norm_forward(Plan& plan, const Step& step) {
+void forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  NodeState& state = plan.state_of(step.node);
   const Tensor& source = plan.edge(node.inputs[0]);
   const bool training = plan.program.training;
   const Desc channels = plain({node.shape.c}, Type::f32);
-  state.norm = norm_forward(
-      plan.tape.engine(),
-      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference,
-      source.desc, node.epsilon, flags_of(plan, node), user_scratchpad());
+  const auto kind =
+      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  State& state =
+      plan.keep(step.node, State{norm_forward(plan.tape.engine(), kind, source.desc, node.epsilon,
+                                              flags_of(plan, node), user_scratchpad())});
   state.scale_shift = record_scale_shift(plan, node);
   if (training) {
     state.mean = plan.tape.new_tensor(channels);
@@ -126,24 +125,24 @@ void record_norm_forward(Plan& plan, const Step& step) {
                                   {DNNL_ARG_MEAN, state.mean},
                                   {DNNL_ARG_VARIANCE, state.variance}};
   append(plan, arguments, norm_forward_arguments(node.shape.c), state.scale_shift);
-  if (state.norm->workspace_desc().get_size() > 0) {
-    state.workspace = plan.tape.new_tensor(state.norm->workspace_desc());
-    arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
+  if (state.forward.workspace_desc().get_size() > 0) {
+    state.workspace = plan.tape.new_tensor(state.forward.workspace_desc());
+    arguments.push_back({DNNL_ARG_WORKSPACE, *state.workspace});
   }
-  plan.tape.add(dnnl::batch_normalization_forward(*state.norm), state.norm->scratchpad_desc(),
+  plan.tape.add(dnnl::batch_normalization_forward(state.forward), state.forward.scratchpad_desc(),
                 std::move(arguments));
   if (node.activation == graph::Activation::kTanh) record_tanh(plan, output);
   if (training) record_statistics(plan, node, state.mean, state.variance);
   deliver(plan, step.writes[0], output);
 }
 
-void record_norm_backward(Plan& plan, const Step& step) {
+void backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  NodeState& state = plan.state_of(step.node);
+  const State& state = plan.kept_of<State>(step.node);
   const Tensor& source = plan.edge(step.reads.front());
-  if (state.sums_alone != nullptr) {
+  if (const Step* conv_data = plan.sums_alone[static_cast<std::size_t>(step.node)]) {
     plan.tape.run_when(&plan.state.observed, false);
-    record_channel_sums(plan, *state.sums_alone, gradients_of(plan, node, "bias"));
+    record_channel_sums(plan, *conv_data, gradients_of(plan, node, "bias"));
     plan.tape.run_when(&plan.state.observed);
   }
   Tensor output_gradient = converted(plan, plan.edge(step.reads.back()), source.desc);
@@ -154,7 +153,7 @@ void record_norm_backward(Plan& plan, const Step& step) {
   const Tensor gradient =
       own_copy ? output_gradient : output_in_place_of(plan, step.reads.back(), source.desc);
   const NormBackward kernel = norm_backward(plan.tape.engine(), source.desc, node.epsilon,
-                                            flags_of(plan, node), *state.norm, user_scratchpad());
+                                            flags_of(plan, node), state.forward, user_scratchpad());
   const Tensor parameter_gradients = plan.tape.new_tensor(plain({2 * node.shape.c}, Type::f32));
   std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
                                   {DNNL_ARG_DIFF_DST, output_gradient},
@@ -163,12 +162,25 @@ void record_norm_backward(Plan& plan, const Step& step) {
                                   {DNNL_ARG_VARIANCE, state.variance}};
   append(plan, arguments, norm_backward_arguments(node.shape.c), state.scale_shift);
   append(plan, arguments, norm_gradient_arguments(node.shape.c), parameter_gradients);
-  if (state.workspace.buffer >= 0) arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
+  if (state.workspace) arguments.push_back({DNNL_ARG_WORKSPACE, *state.workspace});
   plan.tape.add(dnnl::batch_normalization_backward(kernel), kernel.scratchpad_desc(),
                 std::move(arguments));
   record_diff_scale_shift(plan, node, parameter_gradients);
   if (!step.writes.empty()) deliver(plan, step.writes[0], gradient);
   plan.tape.run_when(nullptr);
 }
+
+// The mask of a relu stands for the output.
+std::vector<int> used_reads(const Node& node, const Step& step) {
+  if (!fuses_relu(node)) return step.reads;
+  return {step.reads.front(), step.reads.back()};
+}
+
+}  // namespace
+
+const Recorder kBatchNorm{.forward = forward,
+                          .backward_data = backward,
+                          .backward_weights = backward,
+                          .used_reads = used_reads};
 
 }  // namespace coxswain::backend::onednn

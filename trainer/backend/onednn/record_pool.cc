@@ -1,8 +1,14 @@
-#include "trainer/backend/onednn/plan.h"
+#include "trainer/backend/onednn/operations.h"
+#include "trainer/backend/onednn/record_lanes.h"
 
 namespace coxswain::backend::onednn {
 
 namespace {
+
+struct State {
+  std::optional<PoolForward> forward;  // unless in lanes
+  std::optional<Tensor> workspace;     // places of the maxima
+};
 
 Window pool_window(const Plan& plan, const Node& node) {
   if (node.op != graph::Op::kGlobalAvgPool) return window_of(node);
@@ -15,45 +21,56 @@ dnnl::algorithm algorithm_of(const Node& node) {
                                         : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
-}  // namespace
-
-void record_pool_forward(Plan& plan, const Step& step) {
+void forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  NodeState& state = plan.state_of(step.node);
+  State& state = plan.keep(step.node, State{});
   const Tensor& source = plan.edge(node.inputs[0]);
-  if (is_lanes_order(source.desc)) return record_lanes_pool_forward(plan, step);
-  const Desc any(to_dims(node.shape), type_of(source.desc), Tag::any);
+  if (is_lanes_order(source.desc)) {
+    state.workspace = record_lanes_pool_forward(plan, step);
+    return;
+  }
   const auto kind = plan.program.training ? dnnl::prop_kind::forward_training
                                           : dnnl::prop_kind::forward_inference;
-  state.pool = pool_forward(plan.tape.engine(), kind, algorithm_of(node), source.desc, any,
+  state.forward = pool_forward(plan.tape.engine(), kind, algorithm_of(node), source.desc,
+                            any_order(to_dims(node.shape), type_of(source.desc)),
                             pool_window(plan, node), user_scratchpad());
-  const Tensor output = plan.tape.new_tensor(state.pool->dst_desc());
+  const Tensor output = plan.tape.new_tensor(state.forward->dst_desc());
   std::vector<Argument> arguments{{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}};
-  if (state.pool->workspace_desc().get_size() > 0) {
-    state.workspace = plan.tape.new_tensor(state.pool->workspace_desc());
-    arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
+  if (state.forward->workspace_desc().get_size() > 0) {
+    state.workspace = plan.tape.new_tensor(state.forward->workspace_desc());
+    arguments.push_back({DNNL_ARG_WORKSPACE, *state.workspace});
   }
-  plan.tape.add(dnnl::pooling_forward(*state.pool), state.pool->scratchpad_desc(),
+  plan.tape.add(dnnl::pooling_forward(*state.forward), state.forward->scratchpad_desc(),
                 std::move(arguments));
   deliver(plan, step.writes[0], output);
 }
 
-void record_pool_backward(Plan& plan, const Step& step) {
+void backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  NodeState& state = plan.state_of(step.node);
+  const State& state = plan.kept_of<State>(step.node);
   const Desc& source = plan.edge(node.inputs[0]).desc;
-  if (is_lanes_order(source)) return record_lanes_pool_backward(plan, step);
-  const Desc output = state.pool->dst_desc();
+  if (!state.forward) return record_lanes_pool_backward(plan, step, *state.workspace);
+  const Desc output = state.forward->dst_desc();
   const PoolBackward kernel =
       pool_backward(plan.tape.engine(), algorithm_of(node), source, output, pool_window(plan, node),
-                    *state.pool, user_scratchpad());
+                    *state.forward, user_scratchpad());
   const Tensor gradient = plan.tape.new_tensor(source);
   std::vector<Argument> arguments{
       {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads.back()), output)},
       {DNNL_ARG_DIFF_SRC, gradient}};
-  if (state.workspace.buffer >= 0) arguments.push_back({DNNL_ARG_WORKSPACE, state.workspace});
+  if (state.workspace) arguments.push_back({DNNL_ARG_WORKSPACE, *state.workspace});
   plan.tape.add(dnnl::pooling_backward(kernel), kernel.scratchpad_desc(), std::move(arguments));
   deliver(plan, step.writes[0], gradient);
 }
+
+// The places of the maxima stand for the input.
+std::vector<int> gradient_alone(const Node&, const Step& step) { return {step.reads.back()}; }
+
+}  // namespace
+
+const Recorder kMaxPool{
+    .forward = forward, .backward_data = backward, .used_reads = gradient_alone};
+const Recorder kAvgPool{.forward = forward, .backward_data = backward};
+const Recorder kGlobalAvgPool{.forward = forward, .backward_data = backward};
 
 }  // namespace coxswain::backend::onednn
