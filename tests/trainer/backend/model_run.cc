@@ -1,9 +1,11 @@
 #include "tests/trainer/backend/model_run.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "trainer/graph/initialise.h"
+#include "trainer/graph/operations.h"
 #include "trainer/tensor/philox.h"
 
 namespace coxswain::test {
@@ -88,6 +90,26 @@ int edge_named(const graph::Program& program, const std::string& name) {
   const auto found = std::ranges::find(program.edges, name, &graph::Edge::name);
   if (found == program.edges.end()) throw std::out_of_range("no edge " + name);
   return static_cast<int>(found - program.edges.begin());
+}
+
+std::vector<std::string_view> operations_not_run(const std::vector<graph::Graph>& models) {
+  std::set<graph::Op> forward{graph::Op::kInput};  // which has no steps
+  std::set<graph::Op> backward{graph::Op::kInput};
+  for (const graph::Graph& model : models) {
+    const graph::Program program = training_program(model, {});
+    for (const graph::Step& step : program.steps) {
+      if (step.kind == graph::StepKind::kJoinGradients) continue;
+      const bool first = step.kind == graph::StepKind::kForward;
+      (first ? forward : backward)
+          .insert(program.graph.nodes[static_cast<std::size_t>(step.node)].op);
+    }
+  }
+  std::vector<std::string_view> result;
+  for (const graph::Operation& row : graph::operations()) {
+    const bool has_backward = row.passes_gradient || backward.contains(row.op);
+    if (!forward.contains(row.op) || !has_backward) result.push_back(row.name);
+  }
+  return result;
 }
 
 }  // namespace coxswain::test

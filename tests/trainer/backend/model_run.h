@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "trainer/backend/backend.h"
@@ -47,5 +48,8 @@ class ModelRun {
 
 // The edge's index in the program; throws when there is none of this name.
 int edge_named(const graph::Program& program, const std::string& name);
+
+// The names of the operations that none of these models runs in training, forward and backward.
+std::vector<std::string_view> operations_not_run(const std::vector<graph::Graph>& models);
 
 }  // namespace coxswain::test

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -167,18 +168,27 @@ std::vector<OperationCase> operations() {
          return b.dense(b.dropout(b.relu(b.dense(b.flatten(x), "f1", 19, true, kInit)), "d2", 0.5F),
                         "f2", 7, true, kInit);
        }},
+      {"flatten_before_an_activation",
+       {1, 3, 6, 5},
+       [=](Builder& b) {
+         return head(b, b.tanh(b.flatten(b.conv(0, "c1", 9, 3, 1, 1, true, kInit))));
+       }},
       {"global_avg_pool_logits",
        {1, 3, 6, 6},
        [=](Builder& b) { return b.global_avg_pool(b.conv(0, "c1", 7, 3, 1, 1, true, kInit)); }},
   };
 }
 
+Graph model_of(const OperationCase& c) {
+  Builder builder(c.input);
+  const int logits = c.build(builder);
+  return builder.finish(logits, 0);
+}
+
 class OneDnnOperation : public testing::TestWithParam<OperationCase> {};
 
 TEST_P(OneDnnOperation, agrees_with_the_reference_at_every_batch_size) {
-  Builder builder(GetParam().input);
-  const int logits = GetParam().build(builder);
-  const Graph model = builder.finish(logits, 0);
+  const Graph model = model_of(GetParam());
   for (const Precision precision : precisions()) {
     for (const std::int64_t rows : {1, 3, 16, 17, 64}) {
       for (const Mode mode : {Mode::kTraining, Mode::kEvaluation}) {
@@ -191,6 +201,12 @@ TEST_P(OneDnnOperation, agrees_with_the_reference_at_every_batch_size) {
 
 INSTANTIATE_TEST_SUITE_P(Operations, OneDnnOperation, testing::ValuesIn(operations()),
                          [](const auto& tested) { return tested.param.name; });
+
+TEST(OneDnnParity, has_a_case_for_every_operation) {
+  std::vector<Graph> models;
+  std::ranges::transform(operations(), std::back_inserter(models), model_of);
+  EXPECT_THAT(operations_not_run(models), testing::IsEmpty());
+}
 
 TEST(OneDnnParity, winograd_agrees_with_the_reference) {
   const Graph model = graph::build_model("d2l-resnet18", {1, 3, 8, 8}, 10, 0);
