@@ -121,8 +121,6 @@ void expect_same_end_from_every_step(const Case& c) {
 TEST(ResumedRun, ends_with_the_same_bits_from_every_step) {
   const data::Dataset& images = small_images();
   expect_same_end_from_every_step({"adam on one rank", adam(), 1, &images, 24, {1, 7, 8, 23}});
-  using LastBatch;
-  using Split;
   expect_same_end_from_every_step({"nesterov on two ranks",
                                    nesterov(Split::kShuffle, LastBatch::kKeep),
                                    2,
@@ -141,8 +139,6 @@ TEST(ResumedRun, ends_with_the_same_bits_with_batch_norm_and_dropout) {
 
 TEST(ResumedRun, ends_with_the_same_bits_for_every_split) {
   const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 30, 7);
-  using LastBatch;
-  using Split;
   expect_same_end_from_every_step(
       {"contiguous", nesterov(Split::kContiguous, LastBatch::kDiscard), 2, images.get(), 9, {4}});
   expect_same_end_from_every_step(
