@@ -89,9 +89,10 @@ double limit(const contract::TrainerConfig& config, const data::Dataset& dataset
       graph::build_model(config.model, dataset.sample_shape(), dataset.classes(), 0);
   const graph::Program program =
       graph::compile(graph, config.batch_size, precision, graph::Mode::kTraining);
-  tensor::ParameterBuffer parameters(backend.layout(program, backend::LayoutKind::kNative), 0);
-  train::initialise(program, config.seed, backend, parameters);
-  const auto executable = backend.prepare(program, parameters);
+  const auto parameters =
+      backend.make_parameters(backend.layout(program, backend::LayoutKind::kNative), 0);
+  train::initialise(program, config.seed, backend, *parameters);
+  const auto executable = backend.prepare(program, *parameters);
   const auto rows = static_cast<std::size_t>(config.batch_size);
   const std::vector<float> images(
       rows * static_cast<std::size_t>(dataset.sample_shape().per_sample()), 0.5F);

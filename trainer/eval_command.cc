@@ -44,9 +44,10 @@ int run_eval(const CommandLine& line) {
       graph::build_model(options.model, dataset->sample_shape(), dataset->classes(), 0);
   const graph::Program program =
       graph::compile(graph, options.batch_size, options.precision, graph::Mode::kTraining);
-  tensor::ParameterBuffer parameters(backend->layout(program, backend::LayoutKind::kNative), 0);
-  train::restore(contents, *backend, parameters, {});
-  train::Executables executables(graph, options.precision, *backend, parameters);
+  const auto parameters =
+      backend->make_parameters(backend->layout(program, backend::LayoutKind::kNative), 0);
+  train::restore(contents, *backend, *parameters, {});
+  train::Executables executables(graph, options.precision, *backend, *parameters);
   const auto communicator = comm::make_solo_communicator();
   const std::int64_t batch =
       options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;

@@ -39,6 +39,9 @@ EDGES = {
 EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "trainer/contract/printable.h",
               "trainer/contract/words.h"}
 
+# Weights and gradients are looked into where the device is the host: not by the loop, whose memory they need not be in.
+HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/"]
+
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
     r"dnnl": ["trainer/backend/onednn/"],
@@ -85,6 +88,8 @@ def check_include(path, kind, name, report):
             report(f"{source} may not include {target} ({name})")
         if not (ROOT / name).exists():
             report(f"includes {name}, which does not exist")
+    if name == "trainer/tensor/host_span.h" and not path.startswith(tuple(HOST_SPAN)):
+        report(f"{name} belongs into {', '.join(HOST_SPAN)} alone")
     for header, places in THIRD_PARTY.items():
         if re.match(header, name) and kind == "<" and not path.startswith(tuple(places)):
             report(f"<{name}> belongs into {', '.join(places)} alone")

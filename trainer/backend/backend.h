@@ -5,9 +5,10 @@
 #include <string>
 
 #include "trainer/backend/executable.h"
+#include "trainer/backend/parameters.h"
 #include "trainer/graph/program.h"
+#include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
-#include "trainer/tensor/parameter_buffer.h"
 
 namespace coxswain::backend {
 
@@ -17,29 +18,34 @@ enum class LayoutKind { kCanonical, kNative };
 
 // Runs programs on one device.
 //
-// layout() fixes where each parameter lies, once, from the training program. prepare() does all the
-// slow work: picks inner layouts, creates primitives, plans the arena. The executable refers to the
-// backend and to `parameters`, which must outlive it. All executables of one backend share one
-// arena: run one at a time. Throws Error when the device lacks memory or an operation, naming the
-// step.
+// layout() fixes where each parameter lies, once, from the training program. make_parameters()
+// takes their memory on the device. prepare() does all the slow work: picks inner layouts, creates
+// primitives, plans the arena. The executable refers to the backend and to `parameters`, which must
+// outlive it. All executables of one backend share one arena: run one at a time. Throws Error when
+// the device lacks memory or an operation, naming the step.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) = 0;
+  virtual std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
+                                                      int num_slots) = 0;
   virtual std::unique_ptr<Executable> prepare(const graph::Program& program,
-                                              tensor::ParameterBuffer& parameters) = 0;
+                                              Parameters& parameters) = 0;
 
-  // The only conversions between a segment's stored order and the canonical one. `stored` holds
-  // segment.stored floats, `canonical` segment.elements(). Padding is written as zero.
+  // The only conversions between a segment's stored order and the canonical one, of copies on the
+  // host. `stored` holds segment.stored floats, `canonical` segment.elements(). Padding is written
+  // as zero. On any thread.
   virtual void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
                             std::span<float> canonical) = 0;
   virtual void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                               std::span<float> stored) = 0;
 
-  // Runs the optimizer over the whole buffer, where the weights lie (optim::update is its
-  // definition).
-  virtual void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-                      tensor::ParameterBuffer& parameters) = 0;
+  // What a step's sums come to, once the gradients hold them: unless they or a loss are not finite,
+  // counts an update and runs the optimizer over all segments (optim::update is its definition).
+  // Judged and decided where the gradients lie; the control segment says what was done (control.h).
+  // `statistic_parts`: see optim::UpdateStep.
+  virtual void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
+                      float statistic_parts, Parameters& parameters) = 0;
 
   // What decides this backend's bits: library and version, instruction set, threads.
   virtual std::string fingerprint() const = 0;

@@ -8,6 +8,7 @@
 
 #include "trainer/contract/error.h"
 #include "trainer/graph/operations.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::backend {
 
@@ -17,7 +18,7 @@ using graph::Op;
 using graph::StepKind;
 using graph::Tolerance;
 using tensor::DataType;
-using tensor::ParameterBuffer;
+using tensor::host_span;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -88,46 +89,54 @@ void compare(const std::string& what, const Tolerance& tolerance, std::span<cons
                   what, *first, expected[*first], actual[*first], different, expected.size()));
 }
 
-// The two sides' parameters: the caller's buffer and the other backend's own.
+// The two sides' parameters: the caller's and the other backend's own.
 struct Pair {
   Backend& fast;
-  ParameterBuffer& reference_buffer;
-  ParameterBuffer& fast_buffer;
+  const Parameters& reference_side;
+  const Parameters& fast_side;
 
-  std::size_t segments() const {
-    return reference_buffer.layout().segments.size() - 1;
-  }  // but control
+  // All but control.
+  std::size_t segments() const { return reference_side.layout().segments.size() - 1; }
   const tensor::Segment& canonical(std::size_t i) const {
-    return reference_buffer.layout().segments[i];
+    return reference_side.layout().segments[i];
   }
-  const tensor::Segment& stored(std::size_t i) const { return fast_buffer.layout().segments[i]; }
+  const tensor::Segment& stored(std::size_t i) const { return fast_side.layout().segments[i]; }
 
-  std::vector<float> fetch(std::size_t i, std::span<const float> from) const {
+  std::vector<float> fetch(std::size_t i, const tensor::Slice& from) const {
     std::vector<float> values(static_cast<std::size_t>(canonical(i).elements()));
-    fast.to_canonical(stored(i), from, values);
+    fast.to_canonical(stored(i), host_span(from), values);
     return values;
+  }
+
+  void copy(std::size_t i, const tensor::Slice& from, const tensor::Slice& to) const {
+    fast.from_canonical(stored(i), host_span(from), host_span(to));
   }
 
   void copy_weights() const {
     for (std::size_t i = 0; i < segments(); ++i) {
-      fast.from_canonical(stored(i), reference_buffer.weights(canonical(i)),
-                          fast_buffer.weights(stored(i)));
+      copy(i, reference_side.weights(canonical(i)), fast_side.weights(stored(i)));
     }
   }
 
   void copy_gradients_and_slots() const {
     for (std::size_t i = 0; i < segments(); ++i) {
-      const tensor::Segment& from = canonical(i);
-      const tensor::Segment& to = stored(i);
-      fast.from_canonical(to, reference_buffer.gradients(from), fast_buffer.gradients(to));
-      for (int slot = 0; slot < reference_buffer.num_slots(); ++slot) {
-        fast.from_canonical(to, reference_buffer.slot(slot, from), fast_buffer.slot(slot, to));
+      copy(i, reference_side.gradients(canonical(i)), fast_side.gradients(stored(i)));
+      for (int slot = 0; slot < reference_side.num_slots(); ++slot) {
+        copy(i, reference_side.slot(slot, canonical(i)), fast_side.slot(slot, stored(i)));
       }
     }
   }
+
+  // The verdict and the count of updates follow from it.
+  void copy_control() const {
+    const tensor::Segment& from = reference_side.layout().control();
+    const tensor::Segment& to = fast_side.layout().control();
+    fast_side.memory().copy(reference_side.weights(from), fast_side.weights(to));
+    fast_side.memory().copy(reference_side.gradients(from), fast_side.gradients(to));
+  }
 };
 
-// Resource. One program on both backends, over the two buffers of the CheckedBackend that made it.
+// Resource. One program on both backends, over the two sides of the CheckedBackend that made it.
 class CheckedExecutable : public Executable {
  public:
   CheckedExecutable(std::unique_ptr<Executable> reference, std::unique_ptr<Executable> fast,
@@ -181,12 +190,11 @@ class CheckedExecutable : public Executable {
   }
 
   std::size_t segment_of(int parameter) const {
-    return at(
-        pair_.reference_buffer.layout().find(program().parameters[at(parameter)].name).value());
+    return at(pair_.reference_side.layout().find(program().parameters[at(parameter)].name).value());
   }
 
   std::span<const float> expected_gradient(int parameter) const {
-    return pair_.reference_buffer.gradients(pair_.canonical(segment_of(parameter)));
+    return host_span(pair_.reference_side.gradients(pair_.canonical(segment_of(parameter))));
   }
 
   void compare_gradient(const std::string& where, const Tolerance& tolerance, int parameter,
@@ -194,7 +202,7 @@ class CheckedExecutable : public Executable {
     const std::size_t i = segment_of(parameter);
     compare(fmt::format("{}, gradient of {}", where, pair_.canonical(i).name), tolerance,
             expected_gradient(parameter),
-            pair_.fetch(i, pair_.fast_buffer.gradients(pair_.stored(i))), largest);
+            pair_.fetch(i, pair_.fast_side.gradients(pair_.stored(i))), largest);
   }
 
   void compare_sums(const std::string& where, const Tolerance& tolerance) {
@@ -228,15 +236,17 @@ class CheckedBackend : public Backend {
 
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind) override {
     fast_layout_ = fast_->layout(training, LayoutKind::kNative);
-    fast_parameters_.reset();
     return reference_->layout(training, LayoutKind::kCanonical);
   }
 
+  std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
+                                              int num_slots) override {
+    fast_parameters_ = fast_->make_parameters(fast_layout_, num_slots);
+    return reference_->make_parameters(layout, num_slots);
+  }
+
   std::unique_ptr<Executable> prepare(const graph::Program& program,
-                                      ParameterBuffer& parameters) override {
-    if (!fast_parameters_) {
-      fast_parameters_ = std::make_unique<ParameterBuffer>(fast_layout_, parameters.num_slots());
-    }
+                                      Parameters& parameters) override {
     return std::make_unique<CheckedExecutable>(reference_->prepare(program, parameters),
                                                fast_->prepare(program, *fast_parameters_),
                                                Pair{*fast_, parameters, *fast_parameters_});
@@ -252,17 +262,18 @@ class CheckedBackend : public Backend {
     reference_->from_canonical(segment, canonical, stored);
   }
 
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-              ParameterBuffer& parameters) override {
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
+              float statistic_parts, Parameters& parameters) override {
     const Pair pair{*fast_, parameters, *fast_parameters_};
     pair.copy_weights();
     pair.copy_gradients_and_slots();
-    reference_->update(rule, step, parameters);
-    fast_->update(rule, step, *fast_parameters_);
+    pair.copy_control();
+    reference_->update(rule, rate, statistic_parts, parameters);
+    fast_->update(rule, rate, statistic_parts, *fast_parameters_);
     const Tolerance tolerance{1e-6, 1e-6};
     for (std::size_t i = 0; i < pair.segments(); ++i) {
       compare("update of " + pair.canonical(i).name, tolerance,
-              parameters.weights(pair.canonical(i)),
+              host_span(parameters.weights(pair.canonical(i))),
               pair.fetch(i, fast_parameters_->weights(pair.stored(i))));
     }
   }
@@ -273,7 +284,7 @@ class CheckedBackend : public Backend {
   std::unique_ptr<Backend> reference_;
   std::unique_ptr<Backend> fast_;
   tensor::ParameterLayout fast_layout_;
-  std::unique_ptr<ParameterBuffer> fast_parameters_;
+  std::unique_ptr<Parameters> fast_parameters_;
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace coxswain::backend {
 // naming step, edge, element and both values. Goes on with the reference's values, so that errors
 // don't add up over steps.
 //
-// The caller's buffer is the reference's, canonical; the other backend has its own inside. layout()
-// must be called before prepare().
+// Both on the host. The caller's parameters are the reference's, canonical; the other backend has
+// its own inside, one set at a time: layout(), then make_parameters(), then prepare().
 std::unique_ptr<Backend> make_checked_backend(std::unique_ptr<Backend> reference,
                                               std::unique_ptr<Backend> fast);
 

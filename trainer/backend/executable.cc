@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "trainer/backend/control.h"
 #include "trainer/contract/error.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::backend {
 
@@ -28,11 +30,14 @@ void check(const graph::Program& program, const Batch& batch) {
   }
 }
 
-LossSums forward(Executable& executable, const Batch& batch) {
+void Executable::write_sums(const tensor::Slice& control) const {
+  backend::write_sums(sums(), tensor::host_span(control));
+}
+
+void forward(Executable& executable, const Batch& batch) {
   executable.load(batch);
   const int end = executable.program().first_backward;
   for (int step = 0; step < end; ++step) executable.run(step);
-  return executable.sums();
 }
 
 void backward(Executable& executable, const OnGradients& on_gradients) {

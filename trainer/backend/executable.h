@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/graph/program.h"
+#include "trainer/tensor/slice.h"
 
 namespace coxswain::backend {
 
@@ -31,9 +32,10 @@ struct LossSums {
 // A program made ready on one device. See Backend for owners and lifetimes.
 //
 // A step is: load, run each step of the program in order (forward and backward below do it), then
-// the optimizer changes the weights and every executable over the same buffer is told by
+// the optimizer changes the weights and every executable over the same parameters is told by
 // parameters_changed(); private copies of weights (bf16, other layouts) are rewritten at the next
-// forward. After load nothing allocates.
+// forward. After load nothing allocates. What is asked is enqueued on the device: sums() alone
+// waits for it.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -41,6 +43,8 @@ class Executable {
   virtual void load(const Batch& batch) = 0;
   virtual void run(int step_index) = 0;
   virtual LossSums sums() const = 0;  // of the forward pass just run
+  // The same, into the control segment of the gradients (control.h), where they are.
+  virtual void write_sums(const tensor::Slice& control) const;
   virtual void parameters_changed() = 0;
 
   // One edge in canonical fp32, for CheckedBackend and tests.
@@ -53,7 +57,7 @@ class Executable {
 void check(const graph::Program& program, const Batch& batch);
 
 // Loads the batch and runs the forward steps.
-LossSums forward(Executable& executable, const Batch& batch);
+void forward(Executable& executable, const Batch& batch);
 
 // Called with Program::parameters [0, complete): the gradients that are final so far.
 using OnGradients = std::function<void(int complete)>;

@@ -9,6 +9,7 @@
 
 #include "trainer/comm/reduction.h"
 #include "trainer/contract/error.h"
+#include "trainer/tensor/slice.h"
 
 namespace coxswain::comm {
 
@@ -31,7 +32,7 @@ using Ticket = std::int64_t;
 // plan says, all of one length. The sum goes into parts[0], the others are scratch. `offset` is the
 // range's place in the flat buffer, in floats: it decides who sums what.
 struct Reduction {
-  std::vector<std::span<float>> parts;
+  std::vector<tensor::Slice> parts;
   std::int64_t offset = 0;
 };
 
@@ -48,8 +49,11 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Starts to sum; the parts belong to the communicator until wait(ticket) returns. Runs beside the
-  // caller.
+  // Whose memory parts may lie in; those of another are refused.
+  virtual bool reaches(tensor::Place place) const = 0;
+
+  // Starts to sum; the parts belong to the communicator until wait(ticket) returns, or for a device
+  // until it has done what was enqueued before that. Runs beside the caller.
   virtual Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) = 0;
   virtual void wait(Ticket ticket) = 0;
 

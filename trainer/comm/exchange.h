@@ -64,14 +64,21 @@ std::int64_t exchange_of(MessageId id);
 // The first peer of which this is said.
 std::optional<int> first_with(const std::vector<bool>& of_peers, bool value);
 
+// View. A reduction whose parts the host reaches.
+struct HostReduction {
+  std::vector<std::span<float>> parts;
+  std::int64_t offset = 0;
+};
+HostReduction on_host(const Reduction& reduction);
+
 // Sums one segment of a reduction: every rank sends its parts of each block to the block's owner,
 // the owner adds them in the plan's order and sends the sum to all.
 std::unique_ptr<Exchange> make_sum_exchange(std::int64_t number,
                                             std::shared_ptr<const ReductionPlan> plan,
-                                            Reduction segment, Staging& staging);
+                                            HostReduction segment, Staging& staging);
 
 // Cuts a reduction into segments that are fit for one exchange each. Every rank cuts alike.
-std::vector<Reduction> segments_of(const ReductionPlan& plan, const Reduction& reduction);
+std::vector<HostReduction> segments_of(const ReductionPlan& plan, const HostReduction& reduction);
 
 // Passes one chunk of bytes from root down a binomial tree.
 std::unique_ptr<Exchange> make_broadcast_exchange(std::int64_t number, std::span<std::byte> bytes,

@@ -119,7 +119,7 @@ void Progress::enqueue(const Mailbox::Asked& asked) {
   if (const auto* sum = std::get_if<SumRequest>(&asked.request)) {
     measure_interval(Clock::now());
     if (sum->reduction.parts[0].empty()) mailbox_.complete(asked.ticket);
-    for (Reduction& segment : segments_of(*sum->plan, sum->reduction)) {
+    for (HostReduction& segment : segments_of(*sum->plan, sum->reduction)) {
       add(asked.ticket, make_sum_exchange(next_number_, sum->plan, std::move(segment), staging_));
     }
     return;

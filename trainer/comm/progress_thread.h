@@ -20,7 +20,7 @@ namespace coxswain::comm {
 // What the caller asks of the communication thread.
 struct SumRequest {
   std::shared_ptr<const ReductionPlan> plan;
-  Reduction reduction;
+  HostReduction reduction;
 };
 struct BroadcastRequest {
   std::span<std::byte> bytes;

@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "trainer/comm/communicator.h"
+#include "trainer/comm/exchange.h"
 #include "trainer/comm/sum_parts.h"
 
 namespace coxswain::comm {
@@ -12,11 +12,13 @@ class SoloCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
 
+  bool reaches(tensor::Place place) const override { return place == tensor::Place::kHost; }
+
   Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) override {
     check_reduction(plan, reduction, 0, 1);
     std::vector<float*> parts;
-    for (const auto& part : reduction.parts) parts.push_back(part.data());
-    sum_parts(plan, parts, static_cast<std::int64_t>(reduction.parts[0].size()), parts[0]);
+    for (const auto& part : on_host(reduction).parts) parts.push_back(part.data());
+    sum_parts(plan, parts, reduction.parts[0].size(), parts[0]);
     return ++last_ticket_;
   }
 

@@ -2,6 +2,7 @@
 
 #include "trainer/comm/exchange.h"
 #include "trainer/comm/sum_parts.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::comm {
 
@@ -50,8 +51,8 @@ void append(Pieces& pieces, std::span<float> part, const std::vector<Run>& runs)
 
 class SumExchange final : public Exchange {
  public:
-  SumExchange(std::int64_t number, std::shared_ptr<const ReductionPlan> plan, Reduction segment,
-              Staging& staging)
+  SumExchange(std::int64_t number, std::shared_ptr<const ReductionPlan> plan,
+              HostReduction segment, Staging& staging)
       : Exchange(number), plan_(std::move(plan)), segment_(std::move(segment)), pool_(staging) {}
 
   ~SumExchange() override {
@@ -184,7 +185,7 @@ class SumExchange final : public Exchange {
   }
 
   std::shared_ptr<const ReductionPlan> plan_;
-  Reduction segment_;
+  HostReduction segment_;
   Staging& pool_;
   int rank_ = 0;
   int size_ = 1;
@@ -201,20 +202,28 @@ class SumExchange final : public Exchange {
 
 std::unique_ptr<Exchange> make_sum_exchange(std::int64_t number,
                                             std::shared_ptr<const ReductionPlan> plan,
-                                            Reduction segment, Staging& staging) {
+                                            HostReduction segment, Staging& staging) {
   return std::make_unique<SumExchange>(number, std::move(plan), std::move(segment), staging);
 }
 
-std::vector<Reduction> segments_of(const ReductionPlan& plan, const Reduction& reduction) {
+HostReduction on_host(const Reduction& reduction) {
+  HostReduction result{{}, reduction.offset};
+  for (const tensor::Slice& part : reduction.parts) {
+    result.parts.push_back(tensor::host_span(part));
+  }
+  return result;
+}
+
+std::vector<HostReduction> segments_of(const ReductionPlan& plan, const HostReduction& reduction) {
   const auto world_size = static_cast<std::int64_t>(plan.parts_of_rank.size());
   const std::int64_t blocks =
       std::clamp<std::int64_t>(kBlocksPerStaging / plan.total_parts(), 1, kBlocksPerMessage);
   const std::int64_t step = blocks * world_size * kOwnerBlock;
   const std::int64_t end = reduction.offset + static_cast<std::int64_t>(reduction.parts[0].size());
-  std::vector<Reduction> segments;
+  std::vector<HostReduction> segments;
   for (std::int64_t begin = reduction.offset; begin < end;) {
     const std::int64_t next = std::min(end, (begin / step + 1) * step);
-    Reduction segment;
+    HostReduction segment;
     segment.offset = begin;
     for (const auto& part : reduction.parts) {
       segment.parts.push_back(part.subspan(static_cast<std::size_t>(begin - reduction.offset),

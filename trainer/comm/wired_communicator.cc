@@ -33,10 +33,12 @@ class WiredCommunicator final : public Communicator {
   int rank() const override { return mailbox_->rank(); }
   int size() const override { return mailbox_->size(); }
 
+  bool reaches(tensor::Place place) const override { return place == tensor::Place::kHost; }
+
   Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) override {
     check_reduction(plan, reduction, rank(), size());
     if (!plan_ || *plan_ != plan) plan_ = std::make_shared<const ReductionPlan>(plan);
-    return mailbox_->submit(SumRequest{plan_, std::move(reduction)}, "in an all-reduce");
+    return mailbox_->submit(SumRequest{plan_, on_host(reduction)}, "in an all-reduce");
   }
 
   void wait(Ticket ticket) override { mailbox_->await(ticket, "in an all-reduce"); }

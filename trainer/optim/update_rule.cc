@@ -73,12 +73,12 @@ struct Adam {
 // One loop a formula, so that the compiler vectorises it. The formula comes as a copy, which no
 // store through a pointer can change.
 template <class Formula>
-[[gnu::always_inline]] inline void loop(Formula formula, float decay, const Slice& slice) {
-  float* __restrict w = slice.weights.data();
-  const float* __restrict g = slice.gradients.data();
-  float* __restrict slot0 = slice.slots[0].data();
-  float* __restrict slot1 = slice.slots[1].data();
-  const std::size_t count = slice.weights.size();
+[[gnu::always_inline]] inline void loop(Formula formula, float decay, const SegmentPart& part) {
+  float* __restrict w = part.weights.data();
+  const float* __restrict g = part.gradients.data();
+  float* __restrict slot0 = part.slots[0].data();
+  float* __restrict slot1 = part.slots[1].data();
+  const std::size_t count = part.weights.size();
   for (std::size_t i = 0; i < count; ++i) {
     const float gradient = g[i] + decay * w[i];
     if constexpr (std::is_invocable_v<Formula, float, float&>) {
@@ -93,22 +93,23 @@ template <class Formula>
 
 template <class Formula>
 [[gnu::target("arch=x86-64-v4")]] void loop_avx512(Formula formula, float decay,
-                                                   const Slice& slice) {
-  loop(formula, decay, slice);
+                                                   const SegmentPart& part) {
+  loop(formula, decay, part);
 }
 
 template <class Formula>
-[[gnu::target("arch=x86-64-v3")]] void loop_avx2(Formula formula, float decay, const Slice& slice) {
-  loop(formula, decay, slice);
+[[gnu::target("arch=x86-64-v3")]] void loop_avx2(Formula formula, float decay,
+                                                 const SegmentPart& part) {
+  loop(formula, decay, part);
 }
 
 // By hand, because programs with target_clones crash under ThreadSanitizer before main.
 template <class Formula>
-void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const Slice& slice) {
+void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const SegmentPart& part) {
   const Formula formula(rule, step);
-  if (__builtin_cpu_supports("x86-64-v4")) return loop_avx512(formula, decay, slice);
-  if (__builtin_cpu_supports("x86-64-v3")) return loop_avx2(formula, decay, slice);
-  loop(formula, decay, slice);
+  if (__builtin_cpu_supports("x86-64-v4")) return loop_avx512(formula, decay, part);
+  if (__builtin_cpu_supports("x86-64-v3")) return loop_avx2(formula, decay, part);
+  loop(formula, decay, part);
 }
 
 constexpr std::string_view kVelocity[] = {"momentum_buffer"};
@@ -154,28 +155,16 @@ bool decays(DecayScope scope, SegmentKind kind) {
   return scope == DecayScope::kWeightsAndGamma && kind == SegmentKind::kGamma;
 }
 
-void update(const UpdateRule& rule, const UpdateStep& step, const Slice& slice) {
-  assert(slice.gradients.size() == slice.weights.size());
-  if (slice.kind == SegmentKind::kControl) return;
-  if (slice.kind == SegmentKind::kStatistic) {
-    return average(rule.statistic_momentum, step.statistic_parts, slice.weights, slice.gradients);
+void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& part) {
+  assert(part.gradients.size() == part.weights.size());
+  if (part.kind == SegmentKind::kControl) return;
+  if (part.kind == SegmentKind::kStatistic) {
+    return average(rule.statistic_momentum, step.statistic_parts, part.weights, part.gradients);
   }
-  const float decay = decays(rule.decay_scope, slice.kind) ? rule.weight_decay : 0;
+  const float decay = decays(rule.decay_scope, part.kind) ? rule.weight_decay : 0;
   const Row& row = row_of(rule.kind);
-  if (slice.slots[0].empty()) return apply<PlainSgd>(rule, step, decay, slice);
-  (rule.form == MomentumForm::kMxnet ? row.mxnet_form : row.form)(rule, step, decay, slice);
-}
-
-void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuffer& parameters,
-            int first, int last) {
-  for (int i = first; i < last; ++i) {
-    const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
-    Slice slice{segment.kind, parameters.weights(segment), parameters.gradients(segment), {}};
-    for (int slot = 0; slot < parameters.num_slots(); ++slot) {
-      slice.slots[static_cast<std::size_t>(slot)] = parameters.slot(slot, segment);
-    }
-    update(rule, step, slice);
-  }
+  if (part.slots[0].empty()) return apply<PlainSgd>(rule, step, decay, part);
+  (rule.form == MomentumForm::kMxnet ? row.mxnet_form : row.form)(rule, step, decay, part);
 }
 
 }  // namespace coxswain::optim

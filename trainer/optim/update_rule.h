@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "trainer/options/options.h"
-#include "trainer/tensor/parameter_buffer.h"
+#include "trainer/tensor/parameter_layout.h"
 
 namespace coxswain::optim {
 
@@ -39,20 +39,16 @@ bool decays(DecayScope scope, tensor::SegmentKind kind);
 
 // A part of one segment, and of what lies beside it: of one length, apart from slots that are not
 // kept, which are empty.
-struct Slice {
+struct SegmentPart {
   tensor::SegmentKind kind;
   std::span<float> weights;
   std::span<const float> gradients;
   std::array<std::span<float>, kMostSlots> slots;
 };
 
-// Applies one step to a slice: a trainable one by the rule, or as plain SGD where it has no slots;
+// Applies one step to a part: a trainable one by the rule, or as plain SGD where it has no slots;
 // statistics by their running average; the control segment not at all. Elementwise, without fused
 // multiply-adds: any cut and any instruction set give the same bits, and zero padding stays zero.
-void update(const UpdateRule& rule, const UpdateStep& step, const Slice& slice);
-
-// The same for the segments [first, last) of a buffer.
-void update(const UpdateRule& rule, const UpdateStep& step, tensor::ParameterBuffer& parameters,
-            int first, int last);
+void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& part);
 
 }  // namespace coxswain::optim

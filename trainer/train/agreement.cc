@@ -70,7 +70,7 @@ void compare_fingerprints(comm::Communicator& communicator, const std::string& f
 }
 
 void require_equal_weights(comm::Communicator& communicator, backend::Backend& backend,
-                           tensor::ParameterBuffer& parameters) {
+                           const backend::Parameters& parameters) {
   const auto ranks = ranks_that_differ(communicator, hash_of_weights(backend, parameters));
   if (ranks.empty()) return;
   throw Error(ExitCode::kInternal, fmt::format("[train] the weights of rank {} are not rank 0's",

@@ -30,6 +30,6 @@ void compare_fingerprints(comm::Communicator& communicator, const std::string& f
 
 // Throws Error (70) naming the ranks whose weights are not rank 0's.
 void require_equal_weights(comm::Communicator& communicator, backend::Backend& backend,
-                           tensor::ParameterBuffer& parameters);
+                           const backend::Parameters& parameters);
 
 }  // namespace coxswain::train

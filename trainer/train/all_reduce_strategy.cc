@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace coxswain::train {
 
@@ -16,21 +17,33 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 AllReduceStrategy::AllReduceStrategy(comm::Communicator& communicator, backend::Backend& backend,
-                                     tensor::ParameterBuffer& parameters, const StepCut& cut,
-                                     std::int64_t bucket_bytes)
+                                     backend::Parameters& parameters, const optim::UpdateRule& rule,
+                                     const StepCut& cut, std::int64_t bucket_bytes, Now now)
     : communicator_(communicator),
       backend_(backend),
       parameters_(parameters),
+      rule_(rule),
+      now_(std::move(now)),
       reduction_(cut.reduction()),
       buckets_(make_buckets(parameters.layout(), bucket_bytes)),
-      shard_sum_(cut.accumulate > 1 ? parameters.layout().size() : 0),
-      parts_(parameters.layout().size()) {}
+      shard_sum_(parameters.memory().allocate(cut.accumulate > 1 ? parameters.layout().size() : 0)),
+      parts_(parameters.memory(), parameters.layout().size()) {
+  if (communicator.reaches(parameters.memory().place())) return;
+  throw Error(ExitCode::kInternal,
+              "[train] the parameters lie in memory that the communicator does not reach");
+}
 
 void AllReduceStrategy::begin(const StepPlan& plan) {
   plan_ = plan;
   micro_ = 0;
   next_bucket_ = 0;
   parts_.clear();
+}
+
+void AllReduceStrategy::begin_micro_batch(bool stop) {
+  const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
+  parameters_.memory().write(backend::to_control(stop, waiting),
+                             parameters_.gradients(parameters_.layout().control()));
 }
 
 // True when the sum of this rank ends in the gradient buffer itself, so that buckets can leave
@@ -58,11 +71,12 @@ void AllReduceStrategy::start_buckets(std::int64_t complete_floats) {
 }
 
 void AllReduceStrategy::start(const Bucket& bucket) {
-  const auto slice = [&](std::span<float> all) {
-    return all.subspan(static_cast<std::size_t>(bucket.offset),
-                       static_cast<std::size_t>(bucket.length));
+  const auto slice = [&](const tensor::Slice& all) {
+    return all.range(bucket.offset, bucket.length);
   };
-  if (shard_sum_used_) add(slice(parameters_.gradients()), slice(shard_sum_.span()));
+  if (shard_sum_used_) {
+    parameters_.memory().add(slice(parameters_.gradients()), slice(shard_sum_.slice()));
+  }
   comm::Reduction reduction;
   reduction.offset = bucket.offset;
   reduction.parts.push_back(slice(parameters_.gradients()));
@@ -81,11 +95,10 @@ void AllReduceStrategy::finish_micro_batch() {
   } else if (shard_ends) {
     finish_shard(part_ends);
   } else {
-    const auto gradients = parameters_.gradients();
     if (shard_sum_used_) {
-      add(shard_sum_.span(), gradients);
+      parameters_.memory().add(shard_sum_.slice(), parameters_.gradients());
     } else {
-      std::copy(gradients.begin(), gradients.end(), shard_sum_.data());
+      parameters_.memory().copy(parameters_.gradients(), shard_sum_.slice());
     }
     shard_sum_used_ = true;
   }
@@ -95,25 +108,26 @@ void AllReduceStrategy::finish_micro_batch() {
 // The sum of the first part belongs into the gradient buffer, which is free once the last
 // micro-batch is over.
 void AllReduceStrategy::finish_shard(bool part_ends) {
-  const auto gradients = parameters_.gradients();
-  if (shard_sum_used_) add(gradients, shard_sum_.span());
+  const tensor::Slice gradients = parameters_.gradients();
+  if (shard_sum_used_) parameters_.memory().add(gradients, shard_sum_.slice());
   shard_sum_used_ = false;
   parts_.add_shard(gradients);
   if (part_ends) parts_.finish_part();
   if (!last_micro_batch()) return;
-  const auto first = parts_.part(0);
-  std::copy(first.begin(), first.end(), gradients.begin());
+  parameters_.memory().copy(parts_.part(0), gradients);
   start_buckets(parameters_.layout().size());
 }
 
-ControlSums AllReduceStrategy::reduce() {
+backend::ControlSums AllReduceStrategy::finish_step(const optim::LearningRate& rate) {
+  const auto start = now_();
   for (const comm::Ticket ticket : tickets_) communicator_.wait(ticket);
   tickets_.clear();
-  return read_control(parameters_.gradients(parameters_.layout().control()));
-}
-
-void AllReduceStrategy::update(const optim::UpdateRule& rule, const optim::UpdateStep& step) {
-  backend_.update(rule, step, parameters_);
+  if (communicator_.size() > 1) {  // else there is nobody to wait for
+    untold_seconds_waiting_ = std::chrono::duration<double>(now_() - start).count();
+  }
+  backend_.update(rule_, rate, static_cast<float>(plan_.statistic_parts), parameters_);
+  const tensor::Slice control = parameters_.gradients(parameters_.layout().control());
+  return backend::read_control(parameters_.memory().snapshot(control)());
 }
 
 std::int64_t measure_bucket_bytes(comm::Communicator& communicator, std::int64_t model_bytes) {
@@ -121,11 +135,11 @@ std::int64_t measure_bucket_bytes(comm::Communicator& communicator, std::int64_t
   if (communicator.size() > 1) {
     const comm::ReductionPlan plan = comm::in_rank_order(communicator.size());
     const auto cost = [&](std::int64_t floats) {
-      tensor::AlignedBuffer<float> buffer(floats);
+      std::vector<float> buffer(static_cast<std::size_t>(floats));
       double best = 1e9;
       for (int i = 0; i < 4; ++i) {
         const auto start = Clock::now();
-        communicator.wait(communicator.all_reduce_sum(plan, {{buffer.span()}, 0}));
+        communicator.wait(communicator.all_reduce_sum(plan, {{buffer}, 0}));
         best = std::min(best, seconds_since(start));
       }
       return best;

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <vector>
 
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/tensor/aligned_buffer.h"
 #include "trainer/train/buckets.h"
 #include "trainer/train/part_sums.h"
 #include "trainer/train/strategy.h"
@@ -16,15 +17,18 @@ namespace coxswain::train {
 // first (docs/design.md, "Order of sums") and the buckets follow the last of them.
 class AllReduceStrategy : public Strategy {
  public:
+  using Now = std::function<std::chrono::steady_clock::time_point()>;
+
+  // Throws Error (70) when the communicator does not reach the parameters' memory.
   AllReduceStrategy(comm::Communicator& communicator, backend::Backend& backend,
-                    tensor::ParameterBuffer& parameters, const StepCut& cut,
-                    std::int64_t bucket_bytes);
+                    backend::Parameters& parameters, const optim::UpdateRule& rule,
+                    const StepCut& cut, std::int64_t bucket_bytes, Now now);
 
   void begin(const StepPlan& plan) override;
+  void begin_micro_batch(bool stop) override;
   void gradients_ready(int complete) override;
   void finish_micro_batch() override;
-  ControlSums reduce() override;
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step) override;
+  backend::ControlSums finish_step(const optim::LearningRate& rate) override;
 
  private:
   bool last_micro_batch() const { return micro_ + 1 == plan_.micro_batches.size(); }
@@ -35,7 +39,9 @@ class AllReduceStrategy : public Strategy {
 
   comm::Communicator& communicator_;
   backend::Backend& backend_;
-  tensor::ParameterBuffer& parameters_;
+  backend::Parameters& parameters_;
+  optim::UpdateRule rule_;
+  Now now_;
   comm::ReductionPlan reduction_;
   std::vector<Bucket> buckets_;
 
@@ -43,9 +49,10 @@ class AllReduceStrategy : public Strategy {
   std::size_t micro_ = 0;
   std::size_t next_bucket_ = 0;
   std::vector<comm::Ticket> tickets_;
-  tensor::AlignedBuffer<float> shard_sum_;  // micro-batches of the running shard before this one
+  tensor::Buffer shard_sum_;  // micro-batches of the running shard before this one
   bool shard_sum_used_ = false;
   PartSums parts_;
+  double untold_seconds_waiting_ = 0;  // for the last sums: goes with the next ones
 };
 
 // Measures what an all-reduce costs on this communicator and picks the size for a model of

@@ -63,8 +63,9 @@ LossSums score_rows(backend::Executable& executable, const data::Dataset& datase
   });
   LossSums total;
   while (const data::HostBatch* batch = loader.next()) {
-    const LossSums sums = backend::forward(
-        executable, {batch->images, batch->labels, batch->sample_ids, 0, 0, batch->valid, 1});
+    backend::forward(executable,
+                     {batch->images, batch->labels, batch->sample_ids, 0, 0, batch->valid, 1});
+    const LossSums sums = executable.sums();
     total.loss += sums.loss;
     total.correct += sums.correct;
     total.correct_top5 += sums.correct_top5;
@@ -79,10 +80,12 @@ Scores evaluate(Executables& executables, const data::Dataset& dataset,
                 const EvaluationOptions& options, comm::Communicator& communicator,
                 const StepCut& cut) {
   backend::Executable& executable = executables.get(graph::Mode::kEvaluation, options.batch);
-  PartSums parts(kSumFloats);
+  tensor::HostMemory memory;
+  PartSums parts(memory, kSumFloats);
   const auto add_cut = [&](int index, int count) {
-    parts.add_shard(
-        encode(score_rows(executable, dataset, options, data::cut(dataset.size(), index, count))));
+    SumFloats sums =
+        encode(score_rows(executable, dataset, options, data::cut(dataset.size(), index, count)));
+    parts.add_shard(sums);
   };
   if (cut.virtual_shards == 0) {
     add_cut(communicator.rank(), communicator.size());
@@ -97,7 +100,7 @@ Scores evaluate(Executables& executables, const data::Dataset& dataset,
   comm::Reduction reduction;
   for (std::size_t i = 0; i < parts.size(); ++i) reduction.parts.push_back(parts.part(i));
   communicator.wait(communicator.all_reduce_sum(cut.reduction(), std::move(reduction)));
-  return decode(parts.part(0));
+  return decode(memory.snapshot(parts.part(0))());
 }
 
 }  // namespace coxswain::train

@@ -9,12 +9,12 @@
 
 namespace coxswain::train {
 
-// Resource. One model made ready for each batch size that this rank meets, all over one parameter
-// buffer.
+// Resource. One model made ready for each batch size that this rank meets, all over the same
+// parameters.
 class Executables {
  public:
   Executables(const graph::Graph& graph, Precision precision, backend::Backend& backend,
-              tensor::ParameterBuffer& parameters)
+              backend::Parameters& parameters)
       : graph_(graph), precision_(precision), backend_(backend), parameters_(parameters) {}
 
   // Prepared at the first call for a size: call it for every size before training starts.
@@ -25,7 +25,7 @@ class Executables {
   graph::Graph graph_;
   Precision precision_;
   backend::Backend& backend_;
-  tensor::ParameterBuffer& parameters_;
+  backend::Parameters& parameters_;
   std::map<std::pair<graph::Mode, std::int64_t>, std::unique_ptr<backend::Executable>> prepared_;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "trainer/backend/control.h"
 #include "trainer/contract/printable.h"
 #include "trainer/graph/initialise.h"
 #include "trainer/tensor/fnv1a.h"
@@ -37,12 +38,26 @@ NamedTensor to_tensor(backend::Backend& backend, const Segment& segment, std::sp
   return tensor;
 }
 
-// A tensor of the checkpoint and the place where its values belong.
+// Values of a tensor and the place where they belong.
 struct Destination {
-  const NamedTensor* tensor;
+  std::span<const float> canonical;
   const Segment* segment;
-  std::span<float> stored;
+  tensor::Slice stored;
 };
+
+void write_canonical(backend::Backend& backend, const backend::Parameters& parameters,
+                     const Destination& to) {
+  std::vector<float> stored(static_cast<std::size_t>(to.segment->stored));
+  backend.from_canonical(*to.segment, to.canonical, stored);
+  parameters.memory().write(stored, to.stored);
+}
+
+std::vector<float> read_canonical(backend::Backend& backend, const backend::Parameters& parameters,
+                                  const Segment& segment, const tensor::Slice& stored) {
+  std::vector<float> canonical(static_cast<std::size_t>(segment.elements()));
+  backend.to_canonical(segment, parameters.memory().snapshot(stored)(), canonical);
+  return canonical;
+}
 
 class TensorTable {
  public:
@@ -79,46 +94,50 @@ class TensorTable {
 }  // namespace
 
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
-                tensor::ParameterBuffer& parameters) {
+                const backend::Parameters& parameters) {
+  std::vector<float> canonical;
   for (const graph::Parameter& parameter : training.parameters) {
     const Segment& segment =
         parameters.layout()
             .segments[static_cast<std::size_t>(*parameters.layout().find(parameter.name))];
-    std::vector<float> canonical(static_cast<std::size_t>(segment.elements()));
+    canonical.resize(static_cast<std::size_t>(segment.elements()));
     graph::initialise(parameter, seed, canonical);
-    backend.from_canonical(segment, canonical, parameters.weights(segment));
+    write_canonical(backend, parameters, {canonical, &segment, parameters.weights(segment)});
   }
 }
 
 std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
                                                backend::Backend& backend,
-                                               tensor::ParameterBuffer& parameters,
+                                               const backend::Parameters& parameters,
                                                std::span<const std::string_view> slot_names) {
   struct Copy {
     checkpoint::State state;
     ParameterLayout layout;
-    std::vector<float> weights;
-    std::vector<std::vector<float>> slots;
+    tensor::Memory::Snapshot weights;
+    std::vector<tensor::Memory::Snapshot> slots;
     std::span<const std::string_view> slot_names;
   };
   auto copy = std::make_shared<Copy>();
   copy->state = state;
   copy->layout = parameters.layout();
-  copy->weights.assign(parameters.weights().begin(), parameters.weights().end());
+  copy->weights = parameters.memory().snapshot(parameters.weights());
   for (int i = 0; i < parameters.num_slots(); ++i) {
-    copy->slots.emplace_back(parameters.slot(i).begin(), parameters.slot(i).end());
+    copy->slots.push_back(parameters.memory().snapshot(parameters.slot(i)));
   }
   copy->slot_names = slot_names;
   return [copy, &backend] {
+    const std::vector<float> weights = copy->weights();
+    std::vector<std::vector<float>> slots;
+    for (const auto& slot : copy->slots) slots.push_back(slot());
     checkpoint::Contents contents;
     contents.state = copy->state;
     for (const Segment& segment : copy->layout.segments) {
       if (!is_stored(segment)) continue;
-      contents.model.push_back(to_tensor(backend, segment, copy->weights, ""));
+      contents.model.push_back(to_tensor(backend, segment, weights, ""));
       if (!tensor::is_trainable(segment.kind)) continue;
-      for (std::size_t i = 0; i < copy->slots.size(); ++i) {
+      for (std::size_t i = 0; i < slots.size(); ++i) {
         contents.optimizer.push_back(
-            to_tensor(backend, segment, copy->slots[i], fmt::format("{}.", copy->slot_names[i])));
+            to_tensor(backend, segment, slots[i], fmt::format("{}.", copy->slot_names[i])));
       }
     }
     return contents;
@@ -126,53 +145,52 @@ std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
 }
 
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
-             tensor::ParameterBuffer& parameters, std::span<const std::string_view> slot_names) {
+             const backend::Parameters& parameters,
+             std::span<const std::string_view> slot_names) {
   TensorTable model(contents.model);
   TensorTable optimizer(contents.optimizer);
   std::vector<Destination> destinations;
   for (const Segment& segment : parameters.layout().segments) {
     if (!is_stored(segment)) continue;
     destinations.push_back(
-        {&model.take(segment.name, segment), &segment, parameters.weights(segment)});
+        {model.take(segment.name, segment).values, &segment, parameters.weights(segment)});
     if (!tensor::is_trainable(segment.kind)) continue;
     for (std::size_t i = 0; i < slot_names.size(); ++i) {
       const std::string name = fmt::format("{}.{}", slot_names[i], segment.name);
-      destinations.push_back({&optimizer.take(name, segment), &segment,
+      destinations.push_back({optimizer.take(name, segment).values, &segment,
                               parameters.slot(static_cast<int>(i), segment)});
     }
   }
   model.expect_empty();
   if (!slot_names.empty()) optimizer.expect_empty();
   for (const Destination& d : destinations) {
-    backend.from_canonical(*d.segment, d.tensor->values, d.stored);
+    write_canonical(backend, parameters, d);
   }
+  backend::write_update_count(contents.state.update_count, parameters);
 }
 
 void broadcast_parameters(comm::Communicator& communicator, backend::Backend& backend,
-                          tensor::ParameterBuffer& parameters) {
+                          const backend::Parameters& parameters) {
   if (communicator.size() == 1) return;
-  std::vector<float> canonical;
-  const auto exchange = [&](const Segment& segment, std::span<float> stored) {
-    canonical.resize(static_cast<std::size_t>(segment.elements()));
-    backend.to_canonical(segment, stored, canonical);
+  const auto exchange = [&](const Segment& segment, const tensor::Slice& stored) {
+    std::vector<float> canonical = read_canonical(backend, parameters, segment, stored);
     communicator.broadcast(std::as_writable_bytes(std::span(canonical)), 0);
-    backend.from_canonical(segment, canonical, stored);
+    write_canonical(backend, parameters, {canonical, &segment, stored});
   };
   for (const Segment& segment : parameters.layout().segments) {
+    exchange(segment, parameters.weights(segment));  // with the count of updates
     if (!is_stored(segment)) continue;
-    exchange(segment, parameters.weights(segment));
     for (int i = 0; i < parameters.num_slots(); ++i) exchange(segment, parameters.slot(i, segment));
   }
 }
 
-std::uint64_t hash_of_weights(backend::Backend& backend, tensor::ParameterBuffer& parameters) {
+std::uint64_t hash_of_weights(backend::Backend& backend, const backend::Parameters& parameters) {
   tensor::Fnv1a hash;
-  std::vector<float> canonical;
   for (const Segment& segment : parameters.layout().segments) {
     if (!is_stored(segment)) continue;
-    canonical.resize(static_cast<std::size_t>(segment.elements()));
-    backend.to_canonical(segment, parameters.weights(segment), canonical);
-    for (const float value : canonical) hash.add(std::bit_cast<std::uint32_t>(value));
+    for (const float value :
+         read_canonical(backend, parameters, segment, parameters.weights(segment)))
+      hash.add(std::bit_cast<std::uint32_t>(value));
   }
   return hash.hash();
 }

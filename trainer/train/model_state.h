@@ -13,25 +13,27 @@ namespace coxswain::train {
 
 // First values of every tensor, equal on all ranks without a message.
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
-                tensor::ParameterBuffer& parameters);
+                const backend::Parameters& parameters);
 
-// Copies the training buffers (a memcpy) and returns what turns the copy into a checkpoint, to be
-// called on another thread. `backend` must outlive it.
+// Takes a snapshot of the parameters and returns what turns it into a checkpoint, to be called once
+// on another thread. `backend` must outlive it.
 std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
                                                backend::Backend& backend,
-                                               tensor::ParameterBuffer& parameters,
+                                               const backend::Parameters& parameters,
                                                std::span<const std::string_view> slot_names);
 
-// Writes a checkpoint's tensors into the buffers. Throws Error (65) naming the tensor that is
-// missing, too many or of another shape; the buffers are untouched then.
+// Writes a checkpoint's tensors and its count of updates into the parameters. Throws Error (65)
+// naming the tensor that is missing, too many or of another shape; nothing is written then.
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
-             tensor::ParameterBuffer& parameters, std::span<const std::string_view> slot_names);
+             const backend::Parameters& parameters,
+             std::span<const std::string_view> slot_names);
 
-// Rank 0's weights, running statistics and slots to all ranks, whose layouts may differ.
+// Rank 0's weights, running statistics, slots and count of updates to all ranks, whose layouts may
+// differ.
 void broadcast_parameters(comm::Communicator& communicator, backend::Backend& backend,
-                          tensor::ParameterBuffer& parameters);
+                          const backend::Parameters& parameters);
 
 // A hash of all weights in canonical order, to see that ranks agree.
-std::uint64_t hash_of_weights(backend::Backend& backend, tensor::ParameterBuffer& parameters);
+std::uint64_t hash_of_weights(backend::Backend& backend, const backend::Parameters& parameters);
 
 }  // namespace coxswain::train

@@ -1,14 +1,8 @@
 #include "trainer/train/part_sums.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace coxswain::train {
-
-void add(std::span<float> into, std::span<const float> from) {
-  float* out = into.data();
-  const float* in = from.data();
-  for (std::size_t i = 0; i < into.size(); ++i) out[i] += in[i];
-}
 
 void PartSums::clear() {
   for (auto& part : parts_) spare_.push_back(std::move(part));
@@ -16,13 +10,13 @@ void PartSums::clear() {
 }
 
 // As a binary counter carries: after shard i, as many additions as i+1 has trailing zeros.
-void PartSums::add_shard(std::span<const float> values) {
+void PartSums::add_shard(const tensor::Slice& values) {
   Partial carry{0, take_buffer()};
-  std::copy(values.begin(), values.end(), carry.sum.data());
+  memory_.copy(values, carry.sum.slice());
   while (!partials_.empty() && partials_.back().level == carry.level) {
     Partial left = std::move(partials_.back());
     partials_.pop_back();
-    add(left.sum.span(), carry.sum.span());
+    memory_.add(left.sum.slice(), carry.sum.slice());
     spare_.push_back(std::move(carry.sum));
     carry = {left.level + 1, std::move(left.sum)};
   }
@@ -34,8 +28,8 @@ void PartSums::finish_part() {
   partials_.clear();
 }
 
-tensor::AlignedBuffer<float> PartSums::take_buffer() {
-  if (spare_.empty()) return tensor::AlignedBuffer<float>(floats_);
+tensor::Buffer PartSums::take_buffer() {
+  if (spare_.empty()) return memory_.allocate(floats_);
   auto buffer = std::move(spare_.back());
   spare_.pop_back();
   return buffer;

@@ -49,20 +49,6 @@ double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
   return options.schedule.lr;
 }
 
-// A finite times zero is zero; infinities and NaN give NaN, which stays in the sum.
-bool all_finite(std::span<const float> values) {
-  constexpr std::size_t kLanes = 64;
-  float sums[kLanes] = {};
-  for (std::size_t i = 0; i + kLanes <= values.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * 0.0F;
-  }
-  float rest = 0;
-  for (std::size_t i = values.size() / kLanes * kLanes; i < values.size(); ++i)
-    rest += values[i] * 0.0F;
-  for (const float sum : sums) rest += sum;
-  return std::isfinite(rest);
-}
-
 }  // namespace
 
 Training::Training(const TrainOptions& options, Collaborators& with)
@@ -76,9 +62,10 @@ Training::Training(const TrainOptions& options, Collaborators& with)
                                 with.training.classes(), options.label_smoothing)),
       program_(
           graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)),
-      parameters_(agreed_layout(*with.communicator, with.backend, program_, notes_),
-                  static_cast<int>(slot_names_.size())),
-      executables_(graph_, options.precision, with.backend, parameters_),
+      parameters_(with.backend.make_parameters(
+          agreed_layout(*with.communicator, with.backend, program_, notes_),
+          static_cast<int>(slot_names_.size()))),
+      executables_(graph_, options.precision, with.backend, *parameters_),
       speed_(with.now) {}
 
 // After an error sums may be under way: the communicator's thread writes into buffers that go with
@@ -97,8 +84,8 @@ void Training::start() {
   compare_fingerprints(*with_.communicator, state_.fingerprint, options_.virtual_shards > 0,
                        notes_);
   const bool new_run = leads() && begins_run();
-  if (!resume(new_run)) initialise(program_, options_.seed, with_.backend, parameters_);
-  require_equal_weights(*with_.communicator, with_.backend, parameters_);
+  if (!resume(new_run)) initialise(program_, options_.seed, with_.backend, *parameters_);
+  require_equal_weights(*with_.communicator, with_.backend, *parameters_);
   if (leads() && !options_.checkpoint.directory.empty()) {
     saver_ = std::make_unique<Saver>(options_.checkpoint,
                                      new_run ? std::optional(options_.job_uid) : std::nullopt,
@@ -106,11 +93,12 @@ void Training::start() {
   }
   count_steps();
   prepare_executables();
-  const std::int64_t model_bytes = parameters_.layout().size() * std::int64_t{sizeof(float)};
+  const std::int64_t model_bytes = parameters_->layout().size() * std::int64_t{sizeof(float)};
   strategy_ = std::make_unique<AllReduceStrategy>(
-      *with_.communicator, with_.backend, parameters_, cut_,
+      *with_.communicator, with_.backend, *parameters_, options_.rule, cut_,
       options_.bucket_bytes > 0 ? options_.bucket_bytes
-                                : measure_bucket_bytes(*with_.communicator, model_bytes));
+                                : measure_bucket_bytes(*with_.communicator, model_bytes),
+      with_.now);
   if (leads()) with_.observer.started(describe());
 }
 
@@ -142,11 +130,11 @@ bool Training::resume(bool new_run) {
   state_ = std::move(plan.state);
   if (leads()) {
     for (const std::string& refused : loaded->refused) notes_.push_back("passed over " + refused);
-    restore(loaded->contents, with_.backend, parameters_, slot_names_);
+    restore(loaded->contents, with_.backend, *parameters_, slot_names_);
     resumed_from_ = loaded->path.string();
   }
   notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());
-  broadcast_parameters(*with_.communicator, with_.backend, parameters_);
+  broadcast_parameters(*with_.communicator, with_.backend, *parameters_);
   return true;
 }
 
@@ -202,7 +190,7 @@ void Training::prepare_executables() {
 RunInfo Training::describe() const {
   RunInfo info;
   info.model = options_.model;
-  info.parameters = parameters_.layout().parameter_count();
+  info.parameters = parameters_->layout().parameter_count();
   info.multiply_accumulates = graph::multiply_accumulates(program_.graph);
   info.rank = rank_;
   info.world_size = world_size_;
@@ -259,81 +247,63 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   strategy_->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) run_micro_batch(micro, divisor);
   fail_here(Phase::kReduce);
-  const ControlSums sums = reduce();
+  const backend::ControlSums sums = strategy_->finish_step(learning_rate());
   fail_here(Phase::kUpdate);
-  const bool updated = update(plan, sums);
+  executables_.parameters_changed();
   state_.step += 1;
   state_.samples_in_epoch += plan.global_count;
-  if (updated) {
+  if (sums.updated) {
+    state_.skipped_in_a_row = 0;
+    state_.update_count += 1;
     state_.epoch_loss_sum += sums.loss;
     state_.epoch_correct += static_cast<std::int64_t>(sums.correct);
     state_.epoch_samples += static_cast<std::int64_t>(sums.samples);
+  } else {
+    count_skipped();
   }
   stopping_ = sums.stop_requests > 0;
   speed_.add(plan.global_count, sums.seconds_waiting / world_size_);
   if (!leads()) return;
-  if (updated) report_step(sums);
+  if (sums.updated) report_step(sums);
   if (!stopping_) save_if_due();
 }
 
 void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
   fail_here(Phase::kLoad);
-  const auto control = parameters_.gradients(parameters_.layout().control());
   const bool stop = with_.stop.load(std::memory_order_relaxed);
-  const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
   const data::HostBatch& rows = *loader_->next();
   if (micro.sample_ids.empty()) {
-    std::fill(parameters_.gradients().begin(), parameters_.gradients().end(), 0.0F);
-    write_control(control, {}, stop, waiting);
+    parameters_->memory().fill(parameters_->gradients(), 0);
+    strategy_->begin_micro_batch(stop);
   } else {
     backend::Executable& executable =
         executables_.get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    strategy_->begin_micro_batch(stop);
     fail_here(Phase::kForward);
-    write_control(control,
-                  backend::forward(executable, {rows.images, rows.labels, rows.sample_ids,
-                                                options_.seed, rows.epoch, rows.valid, divisor}),
-                  stop, waiting);
+    backend::forward(executable, {rows.images, rows.labels, rows.sample_ids, options_.seed,
+                                  rows.epoch, rows.valid, divisor});
+    executable.write_sums(parameters_->gradients(parameters_->layout().control()));
     fail_here(Phase::kBackward);
     backend::backward(executable, [&](int complete) { strategy_->gradients_ready(complete); });
   }
   strategy_->finish_micro_batch();
 }
 
-ControlSums Training::reduce() {
-  const auto start = with_.now();
-  const ControlSums sums = strategy_->reduce();
-  if (world_size_ > 1) {  // else there is nobody to wait for
-    untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
-  }
-  return sums;
-}
-
 // A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the
 // same sums.
-bool Training::update(const StepPlan& plan, const ControlSums& sums) {
-  if (sums.not_finite > 0 || !all_finite(parameters_.gradients())) {
-    state_.skipped_in_a_row += 1;
-    if (state_.skipped_in_a_row > options_.max_skipped) {
-      throw Error(
-          ExitCode::kNotFinite,
-          fmt::format(
-              "[train] loss or gradients were not finite in {} steps in a row up to step {}: "
-              "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
-              state_.skipped_in_a_row, state_.step + 1));
-    }
-    if (leads()) {
-      with_.observer.warned(
-          fmt::format("step {} skipped: loss or gradients are not finite", state_.step + 1));
-    }
-    return false;
+void Training::count_skipped() {
+  state_.skipped_in_a_row += 1;
+  if (state_.skipped_in_a_row > options_.max_skipped) {
+    throw Error(ExitCode::kNotFinite,
+                fmt::format(
+                    "[train] loss or gradients were not finite in {} steps in a row up to step {}: "
+                    "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
+                    state_.skipped_in_a_row, state_.step));
   }
-  state_.skipped_in_a_row = 0;
-  state_.update_count += 1;
-  const optim::LearningRate now = learning_rate();
-  strategy_->update(options_.rule, {now.lr, now.momentum, state_.update_count,
-                                    static_cast<float>(plan.statistic_parts)});
-  executables_.parameters_changed();
-  return true;
+  if (leads()) {
+    with_.observer.warned(
+        fmt::format("step {} skipped: loss or gradients are not finite", state_.step));
+  }
 }
 
 void Training::save_if_due() {
@@ -344,7 +314,7 @@ void Training::save_if_due() {
   fail_here(Phase::kSave);
 }
 
-void Training::report_step(const ControlSums& sums) {
+void Training::report_step(const backend::ControlSums& sums) {
   const bool due = state_.step % options_.report_every_steps == 0 || state_.step == 1 ||
                    speed_.recent().seconds >= kReportSeconds;
   if (!due) return;
@@ -438,7 +408,7 @@ Result Training::finish() {
 }
 
 std::function<checkpoint::Contents()> Training::take_snapshot() {
-  return snapshot(state_, with_.backend, parameters_, slot_names_);
+  return snapshot(state_, with_.backend, *parameters_, slot_names_);
 }
 
 data::SamplerOptions Training::sampler() const {

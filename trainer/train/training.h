@@ -49,10 +49,9 @@ class Training {
 
   void run_step(const data::EpochOrder& order, std::int64_t step);
   void run_micro_batch(const MicroBatch& micro, double divisor);
-  ControlSums reduce();
-  bool update(const StepPlan& plan, const ControlSums& sums);  // false: the step is skipped
+  void count_skipped();
   void save_if_due();
-  void report_step(const ControlSums& sums);
+  void report_step(const backend::ControlSums& sums);
   void finish_epoch(double seconds_waited_for_data);
   void evaluate_now();
   void require_finite_end() const;
@@ -73,7 +72,7 @@ class Training {
   std::vector<std::string> notes_;
   graph::Graph graph_;
   graph::Program program_;
-  tensor::ParameterBuffer parameters_;
+  std::unique_ptr<backend::Parameters> parameters_;
   Executables executables_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<data::DataLoader> loader_;
@@ -91,7 +90,6 @@ class Training {
   std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
   Speedometer speed_;
-  double untold_seconds_waiting_ = 0;  // of this rank for the last sums: goes with the next ones
 };
 
 }  // namespace coxswain::train

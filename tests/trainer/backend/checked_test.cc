@@ -9,20 +9,22 @@
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::backend {
 namespace {
 
+using tensor::host_span;
 using test::edge_named;
 using test::ModelRun;
 using ::testing::HasSubstr;
 
-using Spoil = std::function<void(Executable&, int step, tensor::ParameterBuffer&)>;
+using Spoil = std::function<void(Executable&, int step, Parameters&)>;
 
 // The reference with one fault, done after each step.
 class WrongExecutable : public Executable {
  public:
-  WrongExecutable(std::unique_ptr<Executable> inner, tensor::ParameterBuffer& parameters,
+  WrongExecutable(std::unique_ptr<Executable> inner, Parameters& parameters,
                   Spoil spoil)
       : inner_(std::move(inner)), parameters_(parameters), spoil_(std::move(spoil)) {}
   const graph::Program& program() const override { return inner_->program(); }
@@ -38,7 +40,7 @@ class WrongExecutable : public Executable {
 
  private:
   std::unique_ptr<Executable> inner_;
-  tensor::ParameterBuffer& parameters_;
+  Parameters& parameters_;
   Spoil spoil_;
 };
 
@@ -50,7 +52,7 @@ class WrongBackend : public Backend {
     return inner_->layout(training, kind);
   }
   std::unique_ptr<Executable> prepare(const graph::Program& program,
-                                      tensor::ParameterBuffer& parameters) override {
+                                      Parameters& parameters) override {
     return std::make_unique<WrongExecutable>(inner_->prepare(program, parameters), parameters,
                                              spoil_);
   }
@@ -62,10 +64,14 @@ class WrongBackend : public Backend {
                       std::span<float> to) override {
     inner_->from_canonical(s, from, to);
   }
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-              tensor::ParameterBuffer& p) override {
-    inner_->update(rule, step, p);
-    if (wrong_update) p.weights()[0] += 0.5F;
+  std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
+                                              int num_slots) override {
+    return inner_->make_parameters(layout, num_slots);
+  }
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float parts,
+              Parameters& p) override {
+    inner_->update(rule, rate, parts, p);
+    if (wrong_update) host_span(p.weights())[0] += 0.5F;
   }
   std::string fingerprint() const override { return "wrong"; }
 
@@ -76,7 +82,7 @@ class WrongBackend : public Backend {
   Spoil spoil_;
 };
 
-const Spoil kHarmless = [](Executable&, int, tensor::ParameterBuffer&) {};
+const Spoil kHarmless = [](Executable&, int, Parameters&) {};
 
 graph::Graph model() { return graph::build_model("cifar-resnet8", {1, 3, 8, 8}, 10, 0.1F); }
 
@@ -95,8 +101,8 @@ TEST(CheckedBackend, agrees_when_the_reference_checks_itself) {
     run.backward();
     expected.backward();
     EXPECT_EQ(run.gradients("conv0.weight"), expected.gradients("conv0.weight"));
-    backend->update({}, {.lr = 0.1F}, *run.parameters);
-    plain->update({}, {.lr = 0.1F}, *expected.parameters);
+    backend->update({}, {.lr = 0.1F}, 1, *run.parameters);
+    plain->update({}, {.lr = 0.1F}, 1, *expected.parameters);
     run.executable->parameters_changed();
     expected.executable->parameters_changed();
     EXPECT_EQ(run.forward().loss, expected.forward().loss);
@@ -125,7 +131,7 @@ int edge_written(Executable& executable, int step) {
 
 Spoil change_edge(const std::string& name, std::size_t element,
                   std::function<float(float)> change) {
-  return [=](Executable& executable, int step, tensor::ParameterBuffer&) {
+  return [=](Executable& executable, int step, Parameters&) {
     const int edge = edge_named(executable.program(), name);
     if (edge_written(executable, step) != edge) return;
     std::vector<float> values = executable.fetch(edge);
@@ -145,7 +151,7 @@ TEST(CheckedBackend, names_step_edge_element_and_both_values) {
 
 TEST(CheckedBackend, catches_small_errors_and_not_rounding) {
   const auto scaled_by = [](float factor) {
-    return caught([factor](Executable& executable, int step, tensor::ParameterBuffer&) {
+    return caught([factor](Executable& executable, int step, Parameters&) {
       const int edge = edge_named(executable.program(), "stage3_unit1_conv2");
       if (edge_written(executable, step) != edge) return;
       std::vector<float> values = executable.fetch(edge);
@@ -163,9 +169,10 @@ TEST(CheckedBackend, catches_a_wrong_gradient_of_an_edge) {
 }
 
 TEST(CheckedBackend, catches_a_wrong_parameter_gradient) {
-  const std::string message = caught([](Executable&, int, tensor::ParameterBuffer& parameters) {
+  const std::string message = caught([](Executable&, int, Parameters& parameters) {
     const int index = parameters.layout().find("fc1.weight").value();
-    parameters.gradients(parameters.layout().segments[static_cast<std::size_t>(index)])[3] = 77;
+    const auto& segment = parameters.layout().segments[static_cast<std::size_t>(index)];
+    host_span(parameters.gradients(segment))[3] = 77;
   });
   EXPECT_THAT(message, HasSubstr("backward-weights of fc1, gradient of fc1.weight, element 3"));
   EXPECT_THAT(message, HasSubstr("the checked backend 77"));
@@ -185,7 +192,7 @@ TEST(CheckedBackend, accepts_a_nan_where_the_reference_has_one) {
 
 TEST(CheckedBackend, catches_a_wrong_loss) {
   const std::string message =
-      caught([](Executable& executable, int step, tensor::ParameterBuffer&) {
+      caught([](Executable& executable, int step, Parameters&) {
         const graph::Program& program = executable.program();
         if (step != program.first_backward - 1) return;
         const int logits = edge_named(program, "fc1");
@@ -205,7 +212,7 @@ TEST(CheckedBackend, catches_a_wrong_update) {
   run.forward();
   run.backward();
   try {
-    backend->update({}, {.lr = 0.1F}, *run.parameters);
+    backend->update({}, {.lr = 0.1F}, 1, *run.parameters);
     ADD_FAILURE() << "not caught";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("update of bn_data.running_mean, element 0"));

@@ -6,6 +6,7 @@
 
 #include "trainer/graph/initialise.h"
 #include "trainer/graph/operations.h"
+#include "trainer/tensor/host_span.h"
 #include "trainer/tensor/philox.h"
 
 namespace coxswain::test {
@@ -35,7 +36,7 @@ graph::Program training_program(const graph::Graph& model, const RunOptions& opt
 ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOptions& options)
     : on(backend_used),
       program(graph::compile(model, options.rows, options.precision, options.mode)),
-      parameters(std::make_unique<tensor::ParameterBuffer>(
+      parameters(on.make_parameters(
           on.layout(training_program(model, options), backend::LayoutKind::kNative), 0)) {
   std::size_t drawn = 0;
   for (const graph::Parameter& p : program.parameters) {
@@ -47,7 +48,7 @@ ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOp
     for (float& value : values) {
       if (plain) value += 0.25F * uniform(options.seed, kOffsets, drawn++);
     }
-    on.from_canonical(s, values, parameters->weights(s));
+    on.from_canonical(s, values, tensor::host_span(parameters->weights(s)));
   }
   executable = on.prepare(program, *parameters);
 
@@ -69,6 +70,15 @@ ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOp
            .global_count = 1};
 }
 
+LossSums ModelRun::forward() {
+  backend::forward(*executable, batch);
+  return executable->sums();
+}
+
+std::span<float> ModelRun::weights(const std::string& name) {
+  return tensor::host_span(parameters->weights(segment(name)));
+}
+
 void ModelRun::backward() {
   backend::backward(*executable, [](int) {});
 }
@@ -82,7 +92,7 @@ const tensor::Segment& ModelRun::segment(const std::string& name) const {
 std::vector<float> ModelRun::gradients(const std::string& name) {
   const tensor::Segment& s = segment(name);
   std::vector<float> result(static_cast<std::size_t>(s.elements()));
-  on.to_canonical(s, parameters->gradients(s), result);
+  on.to_canonical(s, tensor::host_span(parameters->gradients(s)), result);
   return result;
 }
 

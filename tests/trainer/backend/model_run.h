@@ -29,16 +29,17 @@ class ModelRun {
  public:
   ModelRun(Backend& on, const graph::Graph& model, const RunOptions& options);
 
-  LossSums forward() { return backend::forward(*executable, batch); }
+  LossSums forward();
   void backward();
 
   const tensor::Segment& segment(const std::string& name) const;
+  std::span<float> weights(const std::string& name);  // as they are stored
   // One tensor's gradients (or, for a statistic, its batch's values) in canonical order.
   std::vector<float> gradients(const std::string& name);
 
   Backend& on;
   graph::Program program;
-  std::unique_ptr<tensor::ParameterBuffer> parameters;
+  std::unique_ptr<backend::Parameters> parameters;
   std::unique_ptr<Executable> executable;
   std::vector<float> images;
   std::vector<std::int32_t> labels;

@@ -221,7 +221,7 @@ TEST(ReferenceBatchNorm, uses_the_running_values_in_evaluation) {
   const auto backend = make_reference_backend();
   ModelRun run(*backend, norm_model(), {.rows = 2, .mode = Mode::kEvaluation});
   const auto weight = [&](const char* name) {
-    return run.parameters->weights(run.segment(name))[1];
+    return run.weights(name)[1];
   };
   run.forward();
   const Values y = run.executable->fetch(edge_named(run.program, "n"));
@@ -302,7 +302,7 @@ TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
     return tensor::round_to(tensor::DataType::kBFloat16, value);
   };
   const auto set = [&](const char* name, float value) {
-    run.parameters->weights(run.segment(name))[0] = value;
+    run.weights(name)[0] = value;
   };
   run.images[0] = 1.2345678F;
   set("a.weight", 0.987654F);
@@ -321,7 +321,7 @@ TEST(ReferenceBackend, reads_changed_weights_once_it_is_told) {
     ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0),
                  {.precision = precision});
     const double before = run.forward().loss;
-    for (float& w : run.parameters->weights(run.segment("fc1.weight"))) w *= 3;
+    for (float& w : run.weights("fc1.weight")) w *= 3;
     run.executable->parameters_changed();
     EXPECT_NE(run.forward().loss, before);
   }

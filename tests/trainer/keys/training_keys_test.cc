@@ -64,6 +64,7 @@ class LoggedCommunicator : public comm::Communicator {
       : inner_(std::move(inner)), log_(log) {}
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
+  bool reaches(tensor::Place place) const override { return inner_->reaches(place); }
   comm::Ticket all_reduce_sum(const comm::ReductionPlan& plan, comm::Reduction reduction) override {
     log_ += fmt::format("{} parts of {}\n", reduction.parts.size(), reduction.parts[0].size());
     return inner_->all_reduce_sum(plan, std::move(reduction));
@@ -154,7 +155,7 @@ train::Hooks hooks_of(const TrainingChange& change, const TrainerConfig& config,
   };
   if (change.volume_goes)
     hooks.after_update = [directory = config.checkpoint.path](std::int64_t update,
-                                                              tensor::ParameterBuffer&) {
+                                                              backend::Parameters&) {
       if (update != 1) return;
       fs::remove_all(directory);
       std::ofstream(directory) << "in the way";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,6 @@
 namespace coxswain::optim {
 namespace {
 
-using tensor::ParameterBuffer;
 using tensor::ParameterLayout;
 using tensor::SegmentKind;
 
@@ -30,6 +30,44 @@ ParameterLayout all_kinds() {
                        segment("conv.bias", SegmentKind::kBias, 7),
                        segment("bn.weight", SegmentKind::kGamma, 33),
                        segment("bn.bias", SegmentKind::kBeta, 17)});
+}
+
+// All that a trainer keeps of a model, in one order.
+class ParameterBuffer {
+ public:
+  ParameterBuffer(ParameterLayout layout, int slots) : layout_(std::move(layout)) {
+    const auto size = static_cast<std::size_t>(layout_.size());
+    arrays_.assign(2 + static_cast<std::size_t>(slots), std::vector<float>(size));
+  }
+  const ParameterLayout& layout() const { return layout_; }
+  int num_slots() const { return static_cast<int>(arrays_.size()) - 2; }
+  std::span<float> weights() { return arrays_[0]; }
+  std::span<float> gradients() { return arrays_[1]; }
+  std::span<float> slot(int index) { return arrays_[2 + static_cast<std::size_t>(index)]; }
+  std::span<float> weights(const tensor::Segment& s) { return of(weights(), s); }
+  std::span<float> gradients(const tensor::Segment& s) { return of(gradients(), s); }
+  std::span<float> slot(int index, const tensor::Segment& s) { return of(slot(index), s); }
+
+ private:
+  static std::span<float> of(std::span<float> all, const tensor::Segment& s) {
+    return all.subspan(static_cast<std::size_t>(s.offset), static_cast<std::size_t>(s.stored));
+  }
+
+  ParameterLayout layout_;
+  std::vector<std::vector<float>> arrays_;
+};
+
+// The segments [first, last).
+void update(const UpdateRule& rule, const UpdateStep& step, ParameterBuffer& parameters, int first,
+            int last) {
+  for (int i = first; i < last; ++i) {
+    const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
+    SegmentPart part{segment.kind, parameters.weights(segment), parameters.gradients(segment), {}};
+    for (int slot = 0; slot < parameters.num_slots(); ++slot) {
+      part.slots[static_cast<std::size_t>(slot)] = parameters.slot(slot, segment);
+    }
+    update(rule, step, part);
+  }
 }
 
 // Every float of every array differs and is reproducible; scale and sign vary.
@@ -196,12 +234,14 @@ TEST(Update, any_cut_of_a_segment_gives_the_same_bits) {
         const auto stored = static_cast<std::size_t>(s.stored);
         for (std::size_t first = 0, size = 1; first < stored; first += size, size = 2 * size + 3) {
           size = std::min(size, stored - first);
-          Slice slice{s.kind, pieces.weights(s).subspan(first, size),
-                      pieces.gradients(s).subspan(first, size), {}};
+          SegmentPart part{s.kind,
+                           pieces.weights(s).subspan(first, size),
+                           pieces.gradients(s).subspan(first, size),
+                           {}};
           for (int i = 0; i < c.slots; ++i) {
-            slice.slots[static_cast<std::size_t>(i)] = pieces.slot(i, s).subspan(first, size);
+            part.slots[static_cast<std::size_t>(i)] = pieces.slot(i, s).subspan(first, size);
           }
-          update(c.rule, step, slice);
+          update(c.rule, step, part);
         }
       }
     }

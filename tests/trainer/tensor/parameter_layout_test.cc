@@ -5,7 +5,6 @@
 #include <functional>
 #include <set>
 
-#include "trainer/tensor/parameter_buffer.h"
 #include "trainer/tensor/shape.h"
 
 namespace coxswain::tensor {
@@ -81,35 +80,6 @@ TEST(ParameterLayout, has_a_hash_that_every_field_changes) {
   }
   EXPECT_EQ(hashes.size(), std::size(changes));
   EXPECT_EQ(hash_of(example()), hash_of(example()));
-}
-
-TEST(ParameterBuffer, starts_as_zeros_and_slices_by_segment) {
-  ParameterBuffer buffer(example(), 2);
-  EXPECT_EQ(buffer.num_slots(), 2);
-  for (const auto all : {buffer.weights(), buffer.gradients(), buffer.slot(0), buffer.slot(1)}) {
-    ASSERT_EQ(all.size(), 592U);
-    for (const float value : all) ASSERT_EQ(value, 0.0F);
-  }
-  const Segment& weight = buffer.layout().segments[2];
-  EXPECT_EQ(buffer.weights(weight).size(), 512U);
-  buffer.weights(weight)[3] = 1;
-  buffer.gradients(weight)[3] = 2;
-  buffer.slot(0, weight)[3] = 3;
-  buffer.slot(1, weight)[3] = 4;
-  EXPECT_EQ(buffer.weights()[51], 1.0F);
-  EXPECT_EQ(buffer.gradients()[51], 2.0F);
-  EXPECT_EQ(buffer.slot(0)[51], 3.0F);
-  EXPECT_EQ(buffer.slot(1)[51], 4.0F);
-}
-
-TEST(ParameterBuffer, lies_on_cache_lines) {
-  ParameterBuffer buffer(example(), 1);
-  for (const Segment& s : buffer.layout().segments) {
-    for (const float* place :
-         {buffer.weights(s).data(), buffer.gradients(s).data(), buffer.slot(0, s).data()}) {
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(place) % 64, 0U) << s.name;
-    }
-  }
 }
 
 TEST(Shape, counts_and_prints) {

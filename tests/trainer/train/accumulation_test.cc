@@ -7,6 +7,7 @@
 #include "trainer/graph/models/models.h"
 #include "trainer/train/executables.h"
 #include "trainer/train/model_state.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::train {
 namespace {
@@ -62,9 +63,10 @@ Gradients gradients_of(const TrainOptions& options, const data::Dataset& images,
   const auto graph = graph::build_model(options.model, images.sample_shape(), images.classes(), 0);
   const auto program = graph::compile(graph, static_cast<std::int64_t>(ids.size()),
                                       options.precision, graph::Mode::kTraining);
-  tensor::ParameterBuffer parameters(backend->layout(program, backend::LayoutKind::kCanonical), 0);
-  initialise(program, options.seed, *backend, parameters);
-  Executables executables(graph, options.precision, *backend, parameters);
+  const auto parameters =
+      backend->make_parameters(backend->layout(program, backend::LayoutKind::kCanonical), 0);
+  initialise(program, options.seed, *backend, *parameters);
+  Executables executables(graph, options.precision, *backend, *parameters);
   auto& executable = executables.get(graph::Mode::kTraining, static_cast<std::int64_t>(ids.size()));
 
   const auto pixels = static_cast<std::size_t>(images.sample_shape().elements());
@@ -79,13 +81,14 @@ Gradients gradients_of(const TrainOptions& options, const data::Dataset& images,
                                 static_cast<std::int64_t>(ids.size()), /*global_count=*/1});
   backend::backward(executable, [](int) {});
   Gradients result;
-  for (const tensor::Segment& segment : parameters.layout().segments) {
+  for (const tensor::Segment& segment : parameters->layout().segments) {
     if (!tensor::is_trainable(segment.kind)) continue;
-    const auto append = [&](std::vector<float>& to, std::span<const float> values) {
+    const auto append = [&](std::vector<float>& to, const tensor::Slice& slice) {
+      const std::span<const float> values = tensor::host_span(slice);
       to.insert(to.end(), values.begin(), values.begin() + segment.elements());
     };
-    append(result.weights, parameters.weights(segment));
-    append(result.sum, parameters.gradients(segment));
+    append(result.weights, parameters->weights(segment));
+    append(result.sum, parameters->gradients(segment));
   }
   return result;
 }

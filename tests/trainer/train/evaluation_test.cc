@@ -23,9 +23,10 @@ class Scorer {
         graph_(graph::build_model("mlp", images.sample_shape(), images.classes(), 0)),
         program_(graph::compile(graph_, 1, kPrecision, graph::Mode::kTraining)),
         backend_(backend::make_reference_backend(), noting()),
-        parameters_(backend_.layout(program_, backend::LayoutKind::kCanonical), 0),
-        executables_(graph_, kPrecision, backend_, parameters_) {
-    initialise(program_, /*seed=*/3, backend_, parameters_);
+        parameters_(backend_.make_parameters(
+            backend_.layout(program_, backend::LayoutKind::kCanonical), 0)),
+        executables_(graph_, kPrecision, backend_, *parameters_) {
+    initialise(program_, /*seed=*/3, backend_, *parameters_);
   }
 
   Scores score(comm::Communicator& communicator, const StepCut& cut, std::int64_t batch) {
@@ -50,7 +51,7 @@ class Scorer {
   graph::Graph graph_;
   graph::Program program_;
   HookedBackend backend_;
-  tensor::ParameterBuffer parameters_;
+  std::unique_ptr<backend::Parameters> parameters_;
   Executables executables_;
 };
 
@@ -109,10 +110,11 @@ TEST(Evaluation, agrees_with_a_count_by_hand) {
   const auto backend = backend::make_reference_backend();
   const auto graph = graph::build_model("mlp", images->sample_shape(), 10, 0);
   const auto program = graph::compile(graph, 1, Precision::kFp32, graph::Mode::kTraining);
-  tensor::ParameterBuffer parameters(backend->layout(program, backend::LayoutKind::kCanonical), 0);
-  initialise(program, 3, *backend, parameters);
+  const auto parameters =
+      backend->make_parameters(backend->layout(program, backend::LayoutKind::kCanonical), 0);
+  initialise(program, 3, *backend, *parameters);
   const auto executable = backend->prepare(
-      graph::compile(graph, 1, Precision::kFp32, graph::Mode::kEvaluation), parameters);
+      graph::compile(graph, 1, Precision::kFp32, graph::Mode::kEvaluation), *parameters);
   double correct = 0;
   for (std::int64_t id = 0; id < images->size(); ++id) {
     std::vector<float> pixels;

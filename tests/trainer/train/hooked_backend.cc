@@ -1,16 +1,19 @@
 #include "tests/trainer/train/hooked_backend.h"
 
+#include "trainer/backend/control.h"
+#include "trainer/tensor/host_span.h"
+
 namespace coxswain::train {
 
 using backend::Batch;
 using backend::LossSums;
-using tensor::ParameterBuffer;
+using backend::Parameters;
+using tensor::host_span;
 using tensor::Segment;
 
 class HookedExecutable : public backend::Executable {
  public:
-  HookedExecutable(std::unique_ptr<Executable> inner, HookedBackend& owner,
-                   ParameterBuffer& parameters)
+  HookedExecutable(std::unique_ptr<Executable> inner, HookedBackend& owner, Parameters& parameters)
       : inner_(std::move(inner)), owner_(owner), parameters_(parameters) {}
 
   const graph::Program& program() const override { return inner_->program(); }
@@ -47,7 +50,7 @@ class HookedExecutable : public backend::Executable {
  private:
   std::unique_ptr<Executable> inner_;
   HookedBackend& owner_;
-  ParameterBuffer& parameters_;
+  Parameters& parameters_;
 };
 
 HookedBackend::HookedBackend(std::unique_ptr<Backend> inner, Hooks hooks)
@@ -62,8 +65,13 @@ tensor::ParameterLayout HookedBackend::layout(const graph::Program& training,
   return layout;
 }
 
+std::unique_ptr<Parameters> HookedBackend::make_parameters(const tensor::ParameterLayout& layout,
+                                                          int num_slots) {
+  return inner_->make_parameters(layout, num_slots);
+}
+
 std::unique_ptr<backend::Executable> HookedBackend::prepare(const graph::Program& program,
-                                                            ParameterBuffer& parameters) {
+                                                            Parameters& parameters) {
   if (weights_.empty()) remember(parameters);
   return std::make_unique<HookedExecutable>(inner_->prepare(program, parameters), *this,
                                             parameters);
@@ -80,9 +88,11 @@ void HookedBackend::from_canonical(const Segment& segment, std::span<const float
   inner_->from_canonical(segment, canonical, stored);
 }
 
-void HookedBackend::update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-                           ParameterBuffer& parameters) {
-  inner_->update(rule, step, parameters);
+void HookedBackend::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
+                           float statistic_parts, Parameters& parameters) {
+  inner_->update(rule, rate, statistic_parts, parameters);
+  const auto control = host_span(parameters.gradients(parameters.layout().control()));
+  if (!backend::read_control(control).updated) return;
   ++updates_;
   remember(parameters);
   if (hooks_.after_update) hooks_.after_update(updates_, parameters);
@@ -92,13 +102,13 @@ std::string HookedBackend::fingerprint() const {
   return hooks_.fingerprint.empty() ? inner_->fingerprint() : hooks_.fingerprint;
 }
 
-void HookedBackend::remember(ParameterBuffer& parameters) {
+void HookedBackend::remember(Parameters& parameters) {
   weights_.clear();
   slots_.clear();
   const auto append = [&](std::vector<float>& to, const Segment& segment,
-                          std::span<const float> stored) {
+                          const tensor::Slice& stored) {
     std::vector<float> canonical(static_cast<std::size_t>(segment.elements()));
-    inner_->to_canonical(segment, stored, canonical);
+    inner_->to_canonical(segment, host_span(stored), canonical);
     to.insert(to.end(), canonical.begin(), canonical.end());
   };
   for (const Segment& segment : parameters.layout().segments) {

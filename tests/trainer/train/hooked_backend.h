@@ -14,9 +14,9 @@ struct Hooks {
   std::function<void(std::int64_t pass, const backend::Batch& batch)> before_pass = nullptr;
   std::function<void(std::int64_t pass, backend::LossSums& sums)> after_forward = nullptr;
   // After a backward step that completed the gradients of segment `completed`.
-  std::function<void(std::int64_t pass, tensor::ParameterBuffer& parameters, int completed)>
+  std::function<void(std::int64_t pass, backend::Parameters& parameters, int completed)>
       after_gradient = nullptr;
-  std::function<void(std::int64_t update, tensor::ParameterBuffer& parameters)> after_update =
+  std::function<void(std::int64_t update, backend::Parameters& parameters)> after_update =
       nullptr;
   std::function<void()> on_to_canonical = nullptr;  // on the saver's thread as well
   std::function<void(const backend::Batch& batch)> before_evaluation = nullptr;
@@ -31,14 +31,16 @@ class HookedBackend : public backend::Backend {
   HookedBackend(std::unique_ptr<backend::Backend> inner, Hooks hooks);
 
   tensor::ParameterLayout layout(const graph::Program& training, backend::LayoutKind kind) override;
+  std::unique_ptr<backend::Parameters> make_parameters(const tensor::ParameterLayout& layout,
+                                                       int num_slots) override;
   std::unique_ptr<backend::Executable> prepare(const graph::Program& program,
-                                               tensor::ParameterBuffer& parameters) override;
+                                               backend::Parameters& parameters) override;
   void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
                     std::span<float> canonical) override;
   void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                       std::span<float> stored) override;
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-              tensor::ParameterBuffer& parameters) override;
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float statistic_parts,
+              backend::Parameters& parameters) override;
   std::string fingerprint() const override;
 
   // Canonical, one tensor after another in the buffer's order; before the first update what
@@ -49,7 +51,7 @@ class HookedBackend : public backend::Backend {
 
  private:
   friend class HookedExecutable;
-  void remember(tensor::ParameterBuffer& parameters);
+  void remember(backend::Parameters& parameters);
 
   std::unique_ptr<backend::Backend> inner_;
   Hooks hooks_;

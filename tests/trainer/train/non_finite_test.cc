@@ -7,6 +7,7 @@
 
 #include "tests/trainer/train/checkpoint_helper.h"
 #include "tests/trainer/train/training_fixture.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::train {
 namespace {
@@ -35,11 +36,11 @@ World with(const Fault& fault, const data::Dataset& images) {
         if (fault.passes.contains(pass)) sums.loss = static_cast<double>(fault.value);
       };
     } else {
-      hooks.after_gradient = [fault](std::int64_t pass, tensor::ParameterBuffer& buffer,
+      hooks.after_gradient = [fault](std::int64_t pass, backend::Parameters& buffer,
                                      int segment) {
         if (!fault.passes.contains(pass)) return;
-        buffer.gradients(buffer.layout().segments[static_cast<std::size_t>(segment)])[0] =
-            fault.value;
+        const auto& tensor = buffer.layout().segments[static_cast<std::size_t>(segment)];
+        tensor::host_span(buffer.gradients(tensor))[0] = fault.value;
       };
     }
     return hooks;

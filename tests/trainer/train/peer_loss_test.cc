@@ -25,7 +25,7 @@ TEST(PeerLoss, in_mid_step_ends_training_everywhere_and_publishes_nothing) {
     world.hooks = [lost](int rank, std::atomic<bool>&, test::ThreadNetwork& network) {
       Hooks hooks;
       if (rank != lost) return hooks;
-      hooks.after_gradient = [&network, lost](std::int64_t pass, tensor::ParameterBuffer&, int) {
+      hooks.after_gradient = [&network, lost](std::int64_t pass, backend::Parameters&, int) {
         if (pass == 4) network.stop(lost);
       };
       return hooks;
@@ -45,7 +45,7 @@ TEST(PeerLoss, is_what_the_others_see_when_a_rank_fails_in_mid_step) {
   world.hooks = [](int rank, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;
     if (rank != 1) return hooks;
-    hooks.after_gradient = [](std::int64_t pass, tensor::ParameterBuffer&, int completed) {
+    hooks.after_gradient = [](std::int64_t pass, backend::Parameters&, int completed) {
       if (pass == 2 && completed == 4) throw Error(ExitCode::kBadInput, "[data] broken");
     };
     return hooks;
@@ -67,6 +67,7 @@ class DiesInTheEnd : public comm::Communicator {
   explicit DiesInTheEnd(std::unique_ptr<comm::Communicator> inner) : inner_(std::move(inner)) {}
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
+  bool reaches(tensor::Place place) const override { return inner_->reaches(place); }
   comm::Ticket all_reduce_sum(const comm::ReductionPlan& plan, comm::Reduction r) override {
     return inner_->all_reduce_sum(plan, std::move(r));
   }

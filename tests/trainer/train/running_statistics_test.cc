@@ -5,6 +5,7 @@
 
 #include "tests/trainer/train/training_fixture.h"
 #include "trainer/train/step_plan.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::train {
 namespace {
@@ -15,10 +16,11 @@ constexpr double kMomentum = 0.1;
 // Running mean and variance of the norm that reads the images, after each step on each rank.
 using History = std::vector<std::vector<std::array<float, 4>>>;  // [rank][step]: means, variances
 
-std::array<float, 4> of_first_norm(tensor::ParameterBuffer& parameters) {
+std::array<float, 4> of_first_norm(backend::Parameters& parameters) {
   const auto& layout = parameters.layout();
   const auto segment = [&](const char* name) {
-    return parameters.weights(layout.segments[static_cast<std::size_t>(*layout.find(name))]);
+    return tensor::host_span(
+        parameters.weights(layout.segments[static_cast<std::size_t>(*layout.find(name))]));
   };
   const auto mean = segment("bn_data.running_mean");
   const auto variance = segment("bn_data.running_var");
@@ -68,7 +70,7 @@ History train_and_watch(const TrainOptions& options, const data::Dataset& images
   World world = {.size = ranks, .training = &images};
   world.hooks = [&](int rank, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;
-    hooks.after_update = [&history, rank](std::int64_t, tensor::ParameterBuffer& parameters) {
+    hooks.after_update = [&history, rank](std::int64_t, backend::Parameters& parameters) {
       history[static_cast<std::size_t>(rank)].push_back(of_first_norm(parameters));
     };
     return hooks;

@@ -56,7 +56,7 @@ TEST(Saving, takes_the_state_of_its_step_though_training_goes_on) {
   Gate gate;
   world.hooks = [&gate](int, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;
-    hooks.after_update = [&gate](std::int64_t update, tensor::ParameterBuffer&) {
+    hooks.after_update = [&gate](std::int64_t update, backend::Parameters&) {
       gate.reached(update);
     };
     hooks.on_to_canonical = [&gate, training = std::this_thread::get_id()] {
@@ -148,7 +148,7 @@ World losing(const std::filesystem::path& directory) {
   World world = {.size = 1, .training = &small_images()};
   world.hooks = [directory](int, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;
-    hooks.after_update = [directory](std::int64_t update, tensor::ParameterBuffer&) {
+    hooks.after_update = [directory](std::int64_t update, backend::Parameters&) {
       if (update == 3) std::filesystem::remove_all(directory);
     };
     return hooks;
@@ -205,7 +205,7 @@ TEST(Saving, is_given_up_with_71_when_a_newer_attempt_has_come) {
   World world = {.size = 1, .training = &small_images()};
   world.hooks = [&](int, std::atomic<bool>&, test::ThreadNetwork&) {
     Hooks hooks;
-    hooks.after_update = [&](std::int64_t update, tensor::ParameterBuffer&) {
+    hooks.after_update = [&](std::int64_t update, backend::Parameters&) {
       if (update == 3) std::filesystem::create_directory(directory.path() / ".generation-7");
     };
     return hooks;

@@ -150,7 +150,7 @@ std::function<Hooks(int, std::atomic<bool>&, test::ThreadNetwork&)> stop_after(
     Hooks hooks;
     if (rank != stopping_rank) return hooks;
     stop = updates == 0;
-    hooks.after_update = [&stop, updates](std::int64_t update, tensor::ParameterBuffer&) {
+    hooks.after_update = [&stop, updates](std::int64_t update, backend::Parameters&) {
       if (update == updates) stop = true;
     };
     return hooks;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "trainer/backend/host_update.h"
 #include "trainer/backend/onednn/onednn_executable.h"
 #include "trainer/backend/onednn/operations.h"
 
@@ -39,14 +40,18 @@ class OneDnnBackend : public Backend {
   explicit OneDnnBackend(const OneDnnOptions& options) { shared_.options = options; }
 
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) override;
+  std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
+                                              int num_slots) override {
+    return std::make_unique<Parameters>(memory_, layout, num_slots);
+  }
   std::unique_ptr<Executable> prepare(const graph::Program& program,
-                                      tensor::ParameterBuffer& parameters) override;
+                                      Parameters& parameters) override;
   void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
                     std::span<float> canonical) override;
   void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                       std::span<float> stored) override;
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-              tensor::ParameterBuffer& parameters) override;
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
+              float statistic_parts, Parameters& parameters) override;
   std::string fingerprint() const override;
 
  private:
@@ -54,6 +59,7 @@ class OneDnnBackend : public Backend {
                                    const graph::Parameter& parameter);
   void reorder(dnnl::memory from, dnnl::memory to);
 
+  tensor::HostMemory memory_;
   onednn::Shared shared_;
 };
 
@@ -92,7 +98,7 @@ tensor::ParameterLayout OneDnnBackend::layout(const graph::Program& training, La
 }
 
 std::unique_ptr<Executable> OneDnnBackend::prepare(const graph::Program& program,
-                                                   tensor::ParameterBuffer& parameters) {
+                                                   Parameters& parameters) {
   omp_set_num_threads(shared_.options.threads);
   return std::make_unique<onednn::OneDnnExecutable>(shared_, program, parameters);
 }
@@ -130,8 +136,11 @@ void OneDnnBackend::from_canonical(const tensor::Segment& segment, std::span<con
           {order, shared_.engine, stored.data()});
 }
 
-void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-                           tensor::ParameterBuffer& parameters) {
+void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
+                           float statistic_parts, Parameters& parameters) {
+  const auto count = count_update(parameters);
+  if (!count) return;
+  const optim::UpdateStep step{rate.lr, rate.momentum, *count, statistic_parts};
   const auto& segments = parameters.layout().segments;
   const std::int64_t size = parameters.layout().size();
   const int threads = shared_.options.threads;
@@ -145,7 +154,7 @@ void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::UpdateSte
   for (int thread = 0; thread < threads; ++thread) {
     const int last =
         thread + 1 == threads ? static_cast<int>(segments.size()) : first_of(thread + 1);
-    optim::update(rule, step, parameters, first_of(thread), last);
+    update_segments(rule, step, parameters, first_of(thread), last);
   }
 }
 

@@ -25,7 +25,7 @@ std::vector<int> last_reads_of(const graph::Program& program) {
 }  // namespace
 
 OneDnnExecutable::OneDnnExecutable(Shared& shared, const graph::Program& program,
-                                   tensor::ParameterBuffer& parameters)
+                                   Parameters& parameters)
     : shared_(shared),
       program_(program),
       tape_(shared.engine),
@@ -34,7 +34,7 @@ OneDnnExecutable::OneDnnExecutable(Shared& shared, const graph::Program& program
   shared_.arena.reserve(tape_.finish());
 }
 
-void OneDnnExecutable::record(tensor::ParameterBuffer& parameters) {
+void OneDnnExecutable::record(Parameters& parameters) {
   Plan plan{.program = program_,
             .options = shared_.options,
             .layouts = shared_.layouts,

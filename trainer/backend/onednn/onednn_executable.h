@@ -22,8 +22,7 @@ struct Shared {
 // edges are looked at (fetch, store) computes all of them from then on.
 class OneDnnExecutable : public Executable {
  public:
-  OneDnnExecutable(Shared& shared, const graph::Program& program,
-                   tensor::ParameterBuffer& parameters);
+  OneDnnExecutable(Shared& shared, const graph::Program& program, Parameters& parameters);
 
   const graph::Program& program() const override { return program_; }
   void load(const Batch& batch) override;
@@ -36,7 +35,7 @@ class OneDnnExecutable : public Executable {
   void store(int edge, std::span<const float> values) override;
 
  private:
-  void record(tensor::ParameterBuffer& parameters);
+  void record(Parameters& parameters);
   void bind();
 
   Shared& shared_;

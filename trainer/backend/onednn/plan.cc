@@ -4,6 +4,7 @@
 
 #include "trainer/backend/onednn/operations.h"
 #include "trainer/contract/error.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::backend::onednn {
 
@@ -100,13 +101,20 @@ const tensor::Segment& segment_of(const Plan& plan, const Node& node, std::strin
   return plan.parameters.layout().segments[static_cast<std::size_t>(*found)];
 }
 
+float* weights_of(const Plan& plan, const tensor::Segment& segment) {
+  return tensor::host_span(plan.parameters.weights(segment)).data();
+}
+
+float* gradients_of(const Plan& plan, const tensor::Segment& segment) {
+  return tensor::host_span(plan.parameters.gradients(segment)).data();
+}
+
 Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Dims& dims) {
-  return plan.tape.outside(with_dims(plan, segment, dims), plan.parameters.weights(segment).data());
+  return plan.tape.outside(with_dims(plan, segment, dims), weights_of(plan, segment));
 }
 
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims) {
-  return plan.tape.outside(with_dims(plan, segment, dims),
-                           plan.parameters.gradients(segment).data());
+  return plan.tape.outside(with_dims(plan, segment, dims), gradients_of(plan, segment));
 }
 
 Dims conv_weight_dims(const Plan& plan, const Node& node) {

@@ -10,8 +10,8 @@
 #include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/backend/onednn/tape.h"
 #include "trainer/backend/onednn/weight_layouts.h"
+#include "trainer/backend/parameters.h"
 #include "trainer/graph/program.h"
-#include "trainer/tensor/parameter_buffer.h"
 
 namespace coxswain::backend::onednn {
 
@@ -33,7 +33,7 @@ struct Plan {
   const graph::Program& program;
   const OneDnnOptions& options;
   const WeightLayouts& layouts;
-  tensor::ParameterBuffer& parameters;
+  Parameters& parameters;
   StepState& state;  // address kept by the recorded loops
   Tape& tape;
   std::vector<Tensor> edges;    // by edge, once its step is recorded
@@ -80,6 +80,8 @@ Tensor output_in_place_of(Plan& plan, int reused, const Desc& desc);
 // stored, for weights under the dims that the kernel gives them.
 std::optional<int> find_segment(const Plan& plan, const Node& node, std::string_view suffix);
 const tensor::Segment& segment_of(const Plan& plan, const Node& node, std::string_view suffix);
+float* weights_of(const Plan& plan, const tensor::Segment& segment);
+float* gradients_of(const Plan& plan, const tensor::Segment& segment);
 Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Dims& dims);
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims);
 Dims conv_weight_dims(const Plan& plan, const Node& node);  // (K, C, R, S)

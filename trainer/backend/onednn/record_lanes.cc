@@ -49,8 +49,7 @@ void record_lanes_forward(Plan& plan, const Step& step, const LanesConvolution& 
   const Tensor weights = canonical_weights(plan, node);
   const Tensor packed = new_packed(plan, conv);
   const Tensor y = plan.tape.new_tensor(lanes_order(node.shape, compute_type(plan.program)));
-  const float* bias =
-      node.bias ? plan.parameters.weights(segment_of(plan, node, "bias")).data() : nullptr;
+  const float* bias = node.bias ? weights_of(plan, segment_of(plan, node, "bias")) : nullptr;
   const DataType type = data_type_of(y.desc);
   const bool relu = node.activation == graph::Activation::kRelu;
   plan.tape.add(arena_buffers({x, weights, packed, y}), [=, taps = lanes_taps(conv, type)](
@@ -74,8 +73,7 @@ void record_lanes_weights(Plan& plan, const Step& step, const LanesConvolution& 
   const Tensor stored = stored_gradients(plan, segment_of(plan, node, "weight"), dims);
   const bool direct = stored.desc == plain(dims, Type::f32);
   const Tensor gradient = direct ? stored : plan.tape.new_tensor(plain(dims, Type::f32));
-  float* bias =
-      node.bias ? plan.parameters.gradients(segment_of(plan, node, "bias")).data() : nullptr;
+  float* bias = node.bias ? gradients_of(plan, segment_of(plan, node, "bias")) : nullptr;
   const DataType type = data_type_of(x.desc);
   plan.tape.add(arena_buffers({x, d_y, gradient}), [=](const Addresses& addresses) {
     lanes_backward_weights(conv, type, addresses.bytes(x.buffer), addresses.bytes(d_y.buffer),

@@ -23,12 +23,12 @@ bool fuses_relu(const Node& node) { return node.activation == graph::Activation:
 // The weights (or gradients) of a segment of the node, null where it has none (fixed gamma).
 float* weights_of(const Plan& plan, const Node& node, std::string_view suffix) {
   if (!find_segment(plan, node, suffix)) return nullptr;
-  return plan.parameters.weights(segment_of(plan, node, suffix)).data();
+  return weights_of(plan, segment_of(plan, node, suffix));
 }
 
 float* gradients_of(const Plan& plan, const Node& node, std::string_view suffix) {
   if (!find_segment(plan, node, suffix)) return nullptr;
-  return plan.parameters.gradients(segment_of(plan, node, suffix)).data();
+  return gradients_of(plan, segment_of(plan, node, suffix));
 }
 
 Tensor record_scale_shift(Plan& plan, const Node& node) {

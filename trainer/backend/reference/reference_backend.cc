@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "trainer/backend/host_update.h"
 #include "trainer/backend/reference/reference_executable.h"
 
 namespace coxswain::backend {
 
 namespace {
 
-// Resource, without state: it only makes executables.
+// Resource.
 class ReferenceBackend : public Backend {
  public:
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind) override {
@@ -21,8 +22,13 @@ class ReferenceBackend : public Backend {
     return tensor::pack(std::move(segments));
   }
 
+  std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
+                                              int num_slots) override {
+    return std::make_unique<Parameters>(memory_, layout, num_slots);
+  }
+
   std::unique_ptr<Executable> prepare(const graph::Program& program,
-                                      tensor::ParameterBuffer& parameters) override {
+                                      Parameters& parameters) override {
     return std::make_unique<reference::ReferenceExecutable>(program, parameters);
   }
 
@@ -36,12 +42,18 @@ class ReferenceBackend : public Backend {
     std::ranges::copy(canonical, stored.begin());
   }
 
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
-              tensor::ParameterBuffer& parameters) override {
-    optim::update(rule, step, parameters, 0, static_cast<int>(parameters.layout().segments.size()));
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
+              float statistic_parts, Parameters& parameters) override {
+    const auto count = count_update(parameters);
+    if (!count) return;
+    update_segments(rule, {rate.lr, rate.momentum, *count, statistic_parts}, parameters, 0,
+                    static_cast<int>(parameters.layout().segments.size()));
   }
 
   std::string fingerprint() const override { return "reference"; }
+
+ private:
+  tensor::HostMemory memory_;
 };
 
 }  // namespace

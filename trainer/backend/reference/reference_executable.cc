@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/contract/error.h"
+#include "trainer/tensor/host_span.h"
 
 namespace coxswain::backend::reference {
 
@@ -12,6 +13,7 @@ namespace {
 
 using graph::StepKind;
 using tensor::DataType;
+using tensor::host_span;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -33,8 +35,7 @@ bool is_bfloat16(const graph::Node& n) { return n.type == DataType::kBFloat16; }
 
 }  // namespace
 
-ReferenceExecutable::ReferenceExecutable(const graph::Program& program,
-                                         tensor::ParameterBuffer& parameters)
+ReferenceExecutable::ReferenceExecutable(const graph::Program& program, Parameters& parameters)
     : program_(program), parameters_(parameters) {
   for (const graph::Edge& e : program.edges) edges_.emplace_back(e.shape.elements());
   if (std::ranges::any_of(program.graph.nodes, is_bfloat16)) {
@@ -55,8 +56,9 @@ std::vector<NodeParameter> ReferenceExecutable::parameters_of(int index) {
     const In values = rounded ? In(rounded_weights_)
                                     .subspan(static_cast<std::size_t>(s.offset),
                                              static_cast<std::size_t>(s.stored))
-                              : In(parameters_.weights(s));
-    result.push_back({p.name.substr(n.name.size() + 1), values, parameters_.gradients(s)});
+                              : In(host_span(parameters_.weights(s)));
+    result.push_back(
+        {p.name.substr(n.name.size() + 1), values, host_span(parameters_.gradients(s))});
   }
   return result;
 }
@@ -71,7 +73,7 @@ void ReferenceExecutable::load(const Batch& batch) {
 void ReferenceExecutable::round_weights() {
   weights_changed_ = false;
   if (rounded_weights_.empty()) return;
-  std::ranges::copy(parameters_.weights(), rounded_weights_.begin());
+  std::ranges::copy(host_span(parameters_.weights()), rounded_weights_.begin());
   round_all(DataType::kBFloat16, rounded_weights_);
 }
 

@@ -3,15 +3,15 @@
 #include <vector>
 
 #include "trainer/backend/executable.h"
+#include "trainer/backend/parameters.h"
 #include "trainer/backend/reference/operations.h"
-#include "trainer/tensor/parameter_buffer.h"
 
 namespace coxswain::backend::reference {
 
 // Resource. Every edge has its own memory, so that any can be fetched after the step.
 class ReferenceExecutable : public Executable {
  public:
-  ReferenceExecutable(const graph::Program& program, tensor::ParameterBuffer& parameters);
+  ReferenceExecutable(const graph::Program& program, Parameters& parameters);
   const graph::Program& program() const override { return program_; }
   void load(const Batch& batch) override;
   void run(int step_index) override;
@@ -42,7 +42,7 @@ class ReferenceExecutable : public Executable {
   void round_weights();
 
   graph::Program program_;
-  tensor::ParameterBuffer& parameters_;
+  Parameters& parameters_;
   std::vector<std::vector<float>> edges_;
   std::vector<NodeState> nodes_;
   std::vector<float> rounded_input_;    // the input edge in bf16, for programs that compute in it

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "trainer/backend/executable.h"
+#include "trainer/backend/parameters.h"
+
+namespace coxswain::backend {
+
+// The control segment. In the gradients it is what every step sums over all ranks beside them: the
+// training loop writes what a rank has to say before a pass, Executable::write_sums adds what the
+// pass gave, Backend::update what it decided. In the weights it counts the updates, where they are
+// made.
+
+// Value. The control segment after the sums of a step. Every rank acts on the same sums after the
+// same step: there is no other collective for stop or metrics.
+struct ControlSums {
+  double stop_requests = 0;
+  double seconds_waiting = 0;  // for the sums of the step before
+  double samples = 0;
+  double loss = 0;
+  double correct = 0;
+  double not_finite = 0;  // micro-batches whose loss is not finite
+  bool updated = false;   // else the step was skipped
+};
+
+using ControlFloats = std::array<float, tensor::kControlFloats>;
+constexpr std::size_t kUpdated = 6;
+
+// What a rank says in a pass.
+inline ControlFloats to_control(bool stop, double seconds_waiting) {
+  return {stop ? 1.0F : 0.0F, static_cast<float>(seconds_waiting)};
+}
+
+inline void write_sums(const LossSums& sums, std::span<float> control) {
+  const bool finite = std::isfinite(sums.loss);
+  control[2] = static_cast<float>(sums.samples);
+  control[3] = finite ? static_cast<float>(sums.loss) : 0.0F;
+  control[4] = static_cast<float>(sums.correct);
+  control[5] = finite ? 0.0F : 1.0F;
+}
+
+inline ControlSums read_control(std::span<const float> control) {
+  return {control[0], control[1], control[2],           control[3],
+          control[4], control[5], control[kUpdated] > 0};
+}
+
+// The bits of the count, in the first two floats.
+inline void write_update_count(std::int64_t count, const Parameters& parameters) {
+  const auto bits = std::bit_cast<std::array<float, 2>>(count);
+  const tensor::Slice control = parameters.weights(parameters.layout().control());
+  parameters.memory().write(bits, control.range(0, bits.size()));
+}
+
+inline std::int64_t read_update_count(std::span<const float> control) {
+  return std::bit_cast<std::int64_t>(std::array{control[0], control[1]});
+}
+
+}  // namespace coxswain::backend
