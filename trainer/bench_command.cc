@@ -11,6 +11,7 @@
 #include "trainer/communicators.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/graph/models/models.h"
+#include "trainer/train/all_reduce_strategy.h"
 #include "trainer/train/executables.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/training_loop.h"
@@ -128,7 +129,8 @@ int run_bench(const CommandLine& line) {
   const auto backend = make_backend(config, options.threads);
   train::SaveGate saves;
   train::train(options,
-               {*backend, *training, nullptr, std::move(communicator), recorder, stop, saves});
+               {*backend, *training, nullptr, std::move(communicator),
+                train::make_all_reduce_strategy, recorder, stop, saves});
   if (rank != 0) return 0;
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);  // before the limit is measured, which holds a second model

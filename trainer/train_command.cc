@@ -19,6 +19,7 @@
 #include "trainer/report/progress_bar.h"
 #include "trainer/report/progress_endpoint.h"
 #include "trainer/report/text_sink.h"
+#include "trainer/train/all_reduce_strategy.h"
 #include "trainer/train/training_loop.h"
 
 namespace coxswain {
@@ -183,8 +184,8 @@ class RankProcess {
     Silent silent;
     train::Observer& observer = reports_ ? reports_->observer() : silent;
     const auto result =
-        train::train(options, {*backend, *training, test.get(), std::move(communicator), observer,
-                               stop_requested, saves});
+        train::train(options, {*backend, *training, test.get(), std::move(communicator),
+                               train::make_all_reduce_strategy, observer, stop_requested, saves});
     const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
     if (reports_) leave_message(code, "", "");
     return code;

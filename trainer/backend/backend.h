@@ -40,6 +40,14 @@ class Backend {
   virtual void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                               std::span<float> stored) = 0;
 
+  // The scope of one step, from its first load to its update: what executables, communicators and
+  // update() are asked in between is enqueued in that order. A host does everything at once. A
+  // device may record it and, at the end_step() of a later step with the same rows in each of its
+  // micro-batches, run the record as a whole: only what load(), Memory::write and update() were
+  // given is new then.
+  virtual void begin_step(std::span<const std::int64_t> /*rows*/) {}
+  virtual void end_step() {}
+
   // What a step's sums come to, once the gradients hold them: unless they or a loss are not finite,
   // counts an update and runs the optimizer over all segments (optim::update is its definition).
   // Judged and decided where the gradients lie; the control segment says what was done (control.h).

@@ -93,6 +93,11 @@ class TensorTable {
 
 }  // namespace
 
+std::span<const std::string_view> slot_names(const TrainOptions& options) {
+  const optim::Schedule& schedule = options.schedule;
+  return optim::slot_names(options.rule, schedule.momentum > 0 || schedule.cycle_momentum);
+}
+
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
                 const backend::Parameters& parameters) {
   std::vector<float> canonical;
@@ -106,19 +111,16 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
   }
 }
 
-std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
-                                               backend::Backend& backend,
+std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
                                                const backend::Parameters& parameters,
                                                std::span<const std::string_view> slot_names) {
   struct Copy {
-    checkpoint::State state;
     ParameterLayout layout;
     tensor::Memory::Snapshot weights;
     std::vector<tensor::Memory::Snapshot> slots;
     std::span<const std::string_view> slot_names;
   };
   auto copy = std::make_shared<Copy>();
-  copy->state = state;
   copy->layout = parameters.layout();
   copy->weights = parameters.memory().snapshot(parameters.weights());
   for (int i = 0; i < parameters.num_slots(); ++i) {
@@ -130,7 +132,6 @@ std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
     std::vector<std::vector<float>> slots;
     for (const auto& slot : copy->slots) slots.push_back(slot());
     checkpoint::Contents contents;
-    contents.state = copy->state;
     for (const Segment& segment : copy->layout.segments) {
       if (!is_stored(segment)) continue;
       contents.model.push_back(to_tensor(backend, segment, weights, ""));

@@ -8,8 +8,12 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/graph/program.h"
+#include "trainer/train/train_options.h"
 
 namespace coxswain::train {
+
+// Names of the slots that the optimizer keeps under these options.
+std::span<const std::string_view> slot_names(const TrainOptions& options);
 
 // First values of every tensor, equal on all ranks without a message.
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
@@ -17,8 +21,7 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
 
 // Takes a snapshot of the parameters and returns what turns it into a checkpoint, to be called once
 // on another thread. `backend` must outlive it.
-std::function<checkpoint::Contents()> snapshot(const checkpoint::State& state,
-                                               backend::Backend& backend,
+std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
                                                const backend::Parameters& parameters,
                                                std::span<const std::string_view> slot_names);
 

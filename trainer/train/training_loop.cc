@@ -1,13 +1,263 @@
 #include "trainer/train/training_loop.h"
 
-#include "trainer/train/training.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "trainer/train/reporter.h"
+#include "trainer/train/start_up.h"
 
 namespace coxswain::train {
 
+namespace {
+
+// Resource. One training under way on one rank. `state` in it is the truth as far as outcomes are
+// known; up to the strategy's lag of steps after it are begun.
+class Training {
+ public:
+  Training(const TrainOptions& options, Collaborators& with)
+      : options_(options),
+        with_(with),
+        rank_(with.communicator->rank()),
+        now_(start_up(options, with)),
+        reporter_(leads() ? &with.observer : nullptr, options.report_every_steps, with.now) {
+    if (leads()) with_.observer.started(now_.info);
+  }
+
+  // After an error sums may be under way: the communicator's thread writes into parameters that go
+  // with this object.
+  ~Training() { with_.communicator.reset(); }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  // Until the end of the data, or the step at which all ranks stop.
+  void run() {
+    while (!stopping_ && !is_complete(options_, state())) run_epoch();
+  }
+
+  // Evaluates what is complete, saves on rank 0, then leaves the communicator.
+  Result finish();
+
+ private:
+  // A save of a step whose outcome is not known yet.
+  struct Save {
+    std::int64_t step;
+    std::function<checkpoint::Contents()> tensors;
+  };
+
+  void run_epoch();
+  void run_step(const data::EpochOrder& order, std::int64_t step);
+  void run_micro_batch(const MicroBatch& micro, double divisor);
+  void hear();
+  void count_skipped();
+  void save_if_due();
+  void start_save_if_known();
+  void evaluate_now();
+  void require_finite_end() const;
+
+  std::function<checkpoint::Contents()> with_state(std::function<checkpoint::Contents()> tensors);
+  checkpoint::State& state() { return now_.state; }
+  const checkpoint::State& state() const { return now_.state; }
+  std::int64_t begun() const { return state().step + std::ssize(unheard_); }
+  bool ends_after_begun() const {
+    return begun() >= std::min(stop_after_, options_.steps.value_or(kNever));
+  }
+  void fail_here(Phase phase) const;
+  bool leads() const { return rank_ == 0; }
+
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  const TrainOptions& options_;
+  Collaborators& with_;
+  const int rank_;
+  Started now_;
+  Reporter reporter_;
+
+  std::deque<std::int64_t> unheard_;  // samples of each step that is begun, but not told of
+  std::int64_t stop_after_ = kNever;  // the step at which all ranks stop
+  bool stopping_ = false;             // it was reached, or the end of an epoch before it
+  std::optional<Save> save_;
+  std::optional<Scores> scores_;  // of the newest evaluation
+  std::int64_t scored_step_ = -1;
+};
+
+void Training::run_epoch() {
+  reporter_.start_epoch();
+  const double waited_before = now_.loader->seconds_waited();
+  const data::EpochOrder order = order_from(options_, state(), with_.training);
+  std::int64_t step = 0;
+  for (; step < order.steps() && !ends_after_begun(); ++step) run_step(order, step);
+  while (!unheard_.empty()) hear();
+  stopping_ = stop_after_ != kNever;
+  reporter_.stop_clock();
+  if (step < order.steps() || (stopping_ && state().step < now_.course.total_steps)) return;
+  const bool evaluated = with_.test != nullptr && options_.evaluate_every_epochs > 0 &&
+                         (state().epoch + 1) % options_.evaluate_every_epochs == 0 && !stopping_;
+  if (evaluated) evaluate_now();
+  reporter_.finished_epoch(state(), now_.loader->seconds_waited() - waited_before,
+                           evaluated ? scores_ : std::nullopt);
+  state().epoch += 1;
+  state().samples_in_epoch = 0;
+  state().rolled_over = order.next().rolled_over;
+  state().epoch_loss_sum = 0;
+  state().epoch_correct = 0;
+  state().epoch_samples = 0;
+}
+
+void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
+  const StepPlan plan = plan_step(now_.cut, order, step, rank_);
+  const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
+  now_.strategy->begin(plan);
+  for (const MicroBatch& micro : plan.micro_batches) run_micro_batch(micro, divisor);
+  fail_here(Phase::kReduce);
+  now_.strategy->finish_step();
+  fail_here(Phase::kUpdate);
+  now_.executables->parameters_changed();
+  unheard_.push_back(plan.global_count);
+  while (std::ssize(unheard_) > now_.strategy->lag()) hear();
+  save_if_due();
+}
+
+void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
+  fail_here(Phase::kLoad);
+  const bool stop = with_.stop.load(std::memory_order_relaxed);
+  const data::HostBatch& rows = *now_.loader->next();
+  const backend::Parameters& parameters = *now_.parameters;
+  if (micro.sample_ids.empty()) {
+    parameters.memory().fill(parameters.gradients(), 0);
+    now_.strategy->begin_micro_batch(stop);
+  } else {
+    now_.strategy->begin_micro_batch(stop);
+    backend::Executable& executable = now_.executables->get(
+        graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    fail_here(Phase::kForward);
+    backend::forward(executable, {rows.images, rows.labels, rows.sample_ids, options_.seed,
+                                  rows.epoch, rows.valid, divisor});
+    executable.write_sums(parameters.gradients(parameters.layout().control()));
+    fail_here(Phase::kBackward);
+    backend::backward(executable,
+                      [&](int complete) { now_.strategy->gradients_ready(complete); });
+  }
+  now_.strategy->finish_micro_batch();
+}
+
+// Takes the next outcome into the state. All ranks hear the same after the same step.
+void Training::hear() {
+  const StepOutcome outcome = now_.strategy->outcome();
+  const backend::ControlSums& sums = outcome.sums;
+  const std::int64_t samples = unheard_.front();
+  unheard_.pop_front();
+  state().step += 1;
+  state().samples_in_epoch += samples;
+  if (sums.updated) {
+    state().skipped_in_a_row = 0;
+    state().update_count += 1;
+    state().epoch_loss_sum += sums.loss;
+    state().epoch_correct += static_cast<std::int64_t>(sums.correct);
+    state().epoch_samples += static_cast<std::int64_t>(sums.samples);
+  } else {
+    count_skipped();
+  }
+  if (sums.stop_requests > 0) {
+    stop_after_ = std::min(stop_after_, state().step + now_.strategy->lag());
+  }
+  reporter_.stepped(state(), outcome, samples);
+  start_save_if_known();
+}
+
+// A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the
+// same sums.
+void Training::count_skipped() {
+  state().skipped_in_a_row += 1;
+  if (state().skipped_in_a_row <= options_.max_skipped) return;
+  throw Error(ExitCode::kNotFinite,
+              fmt::format(
+                  "[train] loss or gradients were not finite in {} steps in a row up to step {}: "
+                  "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
+                  state().skipped_in_a_row, state().step));
+}
+
+// The tensors are taken now, before another step is begun.
+void Training::save_if_due() {
+  if (!now_.saver || stop_after_ != kNever) return;
+  now_.saver->poll();
+  if (save_ || !now_.saver->due(begun()) || begun() >= now_.course.total_steps) return;
+  save_ = Save{begun(), now_.strategy->snapshot()};
+  start_save_if_known();
+}
+
+void Training::start_save_if_known() {
+  if (!save_ || save_->step != state().step) return;
+  now_.saver->start(with_state(std::move(save_->tensors)));
+  save_.reset();
+  fail_here(Phase::kSave);
+}
+
+std::function<checkpoint::Contents()> Training::with_state(
+    std::function<checkpoint::Contents()> tensors) {
+  return [tensors = std::move(tensors), at = state()] {
+    checkpoint::Contents contents = tensors();
+    contents.state = at;
+    return contents;
+  };
+}
+
+void Training::evaluate_now() {
+  fail_here(Phase::kEvaluate);
+  scores_ = evaluate(*now_.executables, *with_.test,
+                     {evaluation_batch(options_), options_.preprocessing}, *with_.communicator,
+                     now_.cut);
+  scored_step_ = state().step;
+  state().last_accuracy = scores_->accuracy;
+  state().last_loss = scores_->loss;
+}
+
+// A run that ends in such steps has not learned what it was to learn, however good its weights were
+// before. All ranks throw: they judge the same sums.
+void Training::require_finite_end() const {
+  const bool scored = scores_.has_value() && !std::isfinite(scores_->loss);
+  if (!scored && state().skipped_in_a_row == 0) return;
+  throw Error(ExitCode::kNotFinite,
+              fmt::format("[train] the run ended after step {} with {} that is not finite: lower "
+                          "optimizer.lr, or add warm-up",
+                          state().step, scored ? "a test loss" : "a training loss or gradient"));
+}
+
+Result Training::finish() {
+  state().finished = is_complete(options_, state());
+  if (state().finished) {
+    if (with_.test != nullptr && scored_step_ != state().step) evaluate_now();
+    require_finite_end();
+  }
+  // All ranks have agreed on this state: it is saved before a peer that dies in the end can take it
+  // along.
+  if (now_.saver && !now_.already_complete) {
+    const SaveGate::Saving saving(with_.saves);
+    now_.saver->save_now(with_state(now_.strategy->snapshot()));
+  }
+  with_.communicator->finish();
+  with_.communicator.reset();
+  const bool saved = now_.saver && !now_.saver->newest().empty();
+  reporter_.finished(state(), scores_, saved ? now_.saver->newest() : now_.info.resumed_from);
+  return state().finished ? Result::kSucceeded : Result::kSaved;
+}
+
+void Training::fail_here(Phase phase) const {
+  const auto& point = options_.fail_point;
+  if (!point.has_value() || options_.attempt != 0) return;
+  if (point->rank == rank_ && point->step == begun() && point->phase == phase) std::raise(SIGKILL);
+}
+
+}  // namespace
+
 Result train(const TrainOptions& options, Collaborators collaborators) {
   Training training(options, collaborators);
-  training.start();
-  while (!training.done()) training.run_epoch();
+  training.run();
   return training.finish();
 }
 

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "trainer/backend/backend.h"
-#include "trainer/comm/communicator.h"
 #include "trainer/data/dataset.h"
 #include "trainer/train/observer.h"
 #include "trainer/train/save_gate.h"
+#include "trainer/train/strategy.h"
 #include "trainer/train/train_options.h"
 
 namespace coxswain::train {
@@ -20,6 +20,7 @@ struct Collaborators {
   const data::Dataset& training;
   const data::Dataset* test = nullptr;  // none: no evaluation
   std::unique_ptr<comm::Communicator> communicator;
+  StrategyFactory strategy;
   Observer& observer;             // told on rank 0 alone
   const std::atomic<bool>& stop;  // set: save and leave at the step that all ranks agree on
   SaveGate& saves;                // closed while a save is under way

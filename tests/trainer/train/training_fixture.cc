@@ -37,8 +37,8 @@ Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& 
   if (world.on_rank_0_alone && rank != 0) options.checkpoint.directory.clear();
   try {
     SaveGate saves;
-    Collaborators with{
-        backend, *world.training, world.test, join(network, world, rank), recorder, stop, saves};
+    Collaborators with{backend,        *world.training, world.test, join(network, world, rank),
+                       world.strategy, recorder,        stop,       saves};
     if (world.now) {
       with.now = [&world, &saves, rank] {
         EXPECT_TRUE(saves.wait(std::chrono::seconds(60)));

@@ -8,6 +8,7 @@
 #include "tests/support/test_flags.h"
 #include "tests/support/thread_communicator.h"
 #include "tests/trainer/train/hooked_backend.h"
+#include "trainer/train/all_reduce_strategy.h"
 #include "trainer/train/training_loop.h"
 
 namespace coxswain::train {
@@ -61,6 +62,7 @@ struct World {
   std::function<Hooks(int rank, std::atomic<bool>& stop, test::ThreadNetwork& network)> hooks =
       nullptr;
   std::function<std::unique_ptr<backend::Backend>(int rank)> backend = nullptr;  // = reference
+  StrategyFactory strategy = make_all_reduce_strategy;
   std::function<std::unique_ptr<comm::Communicator>(int rank, std::unique_ptr<comm::Communicator>)>
       wrap_communicator = nullptr;
   // = the real one. Given, saves take none of its time: none is still under way when it is asked.

@@ -1,0 +1,87 @@
+#include "trainer/train/reporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace coxswain::train {
+
+namespace {
+
+constexpr double kReportSeconds = 1;  // a step is reported at least this often
+constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();  // every step was skipped
+
+double share(double part, std::int64_t of) {
+  return part / static_cast<double>(std::max<std::int64_t>(1, of));
+}
+
+}  // namespace
+
+void Reporter::stepped(const checkpoint::State& state, const StepOutcome& outcome,
+                       std::int64_t samples) {
+  speed_.add(samples, outcome.sums.seconds_waiting / state.world_size);
+  if (observer_ == nullptr) return;
+  if (outcome.sums.updated) return report(state, outcome);
+  observer_->warned(
+      fmt::format("step {} skipped: loss or gradients are not finite", state.step));
+}
+
+void Reporter::report(const checkpoint::State& state, const StepOutcome& outcome) {
+  const bool due = state.step % every_steps_ == 0 || state.step == 1 ||
+                   speed_.recent().seconds >= kReportSeconds;
+  if (!due) return;
+  StepReport report;
+  report.step = state.step;
+  report.epoch = state.epoch + 1;
+  report.loss = outcome.sums.loss / std::max(1.0, outcome.sums.samples);
+  report.accuracy = share(static_cast<double>(state.epoch_correct), state.epoch_samples);
+  report.samples_per_second = speed_.recent().samples_per_second();
+  report.seconds_left = static_cast<double>(state.total_steps - state.step) *
+                        static_cast<double>(state.global_batch) /
+                        std::max(1e-9, report.samples_per_second);
+  report.lr = outcome.lr;
+  report.scaling_efficiency = speed_.epoch().scaling_efficiency();
+  observer_->stepped(report);
+  if (speed_.recent().seconds >= kReportSeconds) speed_.mark();
+}
+
+void Reporter::finished_epoch(const checkpoint::State& state, double seconds_waited_for_data,
+                              const std::optional<Scores>& scores) {
+  if (observer_ == nullptr) return;
+  const Stretch steps = speed_.epoch();
+  EpochReport report;
+  report.epoch = state.epoch + 1;
+  report.training_loss =
+      state.epoch_samples > 0 ? share(state.epoch_loss_sum, state.epoch_samples) : kNoLoss;
+  report.training_accuracy = share(static_cast<double>(state.epoch_correct), state.epoch_samples);
+  report.seconds = steps.seconds;
+  report.samples_per_second = steps.samples_per_second();
+  report.input_bound = seconds_waited_for_data / std::max(1e-9, steps.seconds);
+  report.scaling_efficiency = steps.scaling_efficiency();
+  if (scores.has_value()) {
+    report.evaluated = true;
+    report.loss = scores->loss;
+    report.accuracy = scores->accuracy;
+    report.top5 = scores->top5;
+  }
+  observer_->finished_epoch(report);
+}
+
+void Reporter::finished(const checkpoint::State& state, const std::optional<Scores>& scores,
+                        const std::string& checkpoint) {
+  if (observer_ == nullptr) return;
+  const Stretch all = speed_.overall();
+  Summary summary;
+  summary.result = state.finished ? "Succeeded" : "Saved";
+  if (scores.has_value()) summary.accuracy = scores->accuracy;
+  if (scores.has_value()) summary.loss = scores->loss;
+  summary.epochs = state.epoch;
+  summary.steps = state.step;
+  summary.samples_per_second = all.samples_per_second();
+  summary.scaling_efficiency = all.scaling_efficiency();
+  summary.checkpoint = checkpoint;
+  observer_->finished(summary);
+}
+
+}  // namespace coxswain::train

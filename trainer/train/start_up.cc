@@ -1,0 +1,264 @@
+#include "trainer/train/start_up.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "trainer/checkpoint/format.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/data/dataset_identity.h"
+#include "trainer/graph/models/models.h"
+#include "trainer/train/agreement.h"
+#include "trainer/train/batch_source.h"
+#include "trainer/train/model_state.h"
+#include "trainer/train/resume.h"
+
+namespace coxswain::train {
+
+namespace {
+
+constexpr std::int64_t kNoEnd = INT64_MAX / 2;
+
+std::int64_t configured_global_batch(const TrainOptions& options, int world_size) {
+  if (options.global_batch_size) return options.batch_size;
+  return options.batch_size * world_size * options.accumulate;
+}
+
+// The peak rate for the batch in force: a worker's configured batch is the unit.
+double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
+  const double factor = static_cast<double>(global_batch) / static_cast<double>(options.batch_size);
+  switch (options.lr_scaling) {
+    case LrScaling::kNone:
+      return options.schedule.lr;
+    case LrScaling::kLinear:
+      return options.schedule.lr * factor;
+    case LrScaling::kSqrt:
+      return options.schedule.lr * std::sqrt(factor);
+  }
+  return options.schedule.lr;
+}
+
+data::SamplerOptions sampler(const TrainOptions& options, const checkpoint::State& state,
+                             const data::Dataset& training) {
+  return {training.size(), state.global_batch, state.world_size,
+          options.split,   options.last_batch, options.seed};
+}
+
+// No more is rolled over than there was, whatever a file says.
+data::EpochPlace place(const checkpoint::State& state, const data::Dataset& training) {
+  return {.rolled_over = std::min(state.rolled_over, state.epoch * training.size()),
+          .done = state.samples_in_epoch};
+}
+
+// Without checkpoint.resume a later attempt goes on from the run that its own job began. Where an
+// earlier one died before it could, the directory holds runs of other jobs alone.
+bool begins_run(const TrainOptions& options) {
+  const CheckpointOptions& from = options.checkpoint;
+  if (from.resume || from.directory.empty()) return false;
+  if (options.job_uid.empty()) return options.attempt == 0;
+  return checkpoint::job_of_last_run(from.directory) != options.job_uid;
+}
+
+// As it is before anything of it is trained.
+checkpoint::State first_state(const TrainOptions& options, const Collaborators& with) {
+  checkpoint::State state;
+  state.world_size = with.communicator->size();
+  state.global_batch = configured_global_batch(options, state.world_size);
+  state.attempt = options.attempt;
+  state.fingerprint = with.backend.fingerprint();
+  state.identity = options.identity;
+  state.trajectory = options.trajectory;
+  state.dataset = data::identity_of(with.training);
+  return state;
+}
+
+// The steps of one start, in order.
+class StartUp {
+ public:
+  StartUp(const TrainOptions& options, const Collaborators& with)
+      : options_(options),
+        with_(with),
+        communicator_(*with.communicator),
+        leads_(with.communicator->rank() == 0),
+        graph_(graph::build_model(options.model, with.training.sample_shape(),
+                                  with.training.classes(), options.label_smoothing)),
+        program_(
+            graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)) {
+  }
+
+  Started run() {
+    make_strategy();
+    if (with_.test != nullptr) data::require_one_kind(with_.training, *with_.test);
+    now_.state = first_state(options_, with_);
+    compare_fingerprints(communicator_, now_.state.fingerprint, options_.virtual_shards > 0,
+                         notes());
+    const bool new_run = leads_ && begins_run(options_);
+    if (!resume(new_run)) now_.strategy->initialise(program_);
+    if (leads_ && !options_.checkpoint.directory.empty()) {
+      now_.saver = std::make_unique<Saver>(options_.checkpoint,
+                                           new_run ? std::optional(options_.job_uid) : std::nullopt,
+                                           with_.saves, with_.observer, with_.now);
+    }
+    count_steps();
+    prepare();
+    now_.strategy->start(now_.course, now_.state.step);
+    describe();
+    return std::move(now_);
+  }
+
+ private:
+  std::vector<std::string>& notes() { return now_.info.notes; }
+
+  void make_strategy() {
+    now_.cut = {communicator_.size(), options_.virtual_shards, options_.accumulate};
+    now_.parameters = with_.backend.make_parameters(
+        agreed_layout(communicator_, with_.backend, program_, notes()),
+        static_cast<int>(slot_names(options_).size()));
+    now_.executables =
+        std::make_unique<Executables>(graph_, options_.precision, with_.backend, *now_.parameters);
+    now_.strategy = with_.strategy(
+        {options_, communicator_, with_.backend, *now_.parameters, now_.cut, with_.now});
+  }
+
+  // Rank 0 reads and verifies; the others, which may not have the volume, get what it read. False:
+  // there is nothing to go on from.
+  bool resume(bool new_run) {
+    const CheckpointOptions& from = options_.checkpoint;
+    std::optional<checkpoint::Loaded> loaded;
+    if (leads_ && !new_run && !from.directory.empty()) {
+      loaded = checkpoint::load_latest(
+          from.directory, from.resume ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
+    }
+    const std::string text = broadcast_text(
+        communicator_, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
+    if (text.empty()) return false;
+    ResumePlan plan = plan_resume(checkpoint::decode_state(text, "rank 0's state"), options_,
+                                  {.world_size = now_.state.world_size,
+                                   .global_batch = now_.state.global_batch,
+                                   .fingerprint = now_.state.fingerprint,
+                                   .dataset = now_.state.dataset});
+    now_.state = std::move(plan.state);
+    if (leads_) {
+      for (const std::string& refused : loaded->refused) {
+        notes().push_back("passed over " + refused);
+      }
+      now_.info.resumed_from = loaded->path.string();
+    }
+    now_.strategy->restore(leads_ ? &loaded->contents : nullptr);
+    notes().insert(notes().end(), plan.notes.begin(), plan.notes.end());
+    return true;
+  }
+
+  void count_steps() {
+    checkpoint::State& state = now_.state;
+    Course& course = now_.course;
+    const auto world_size = static_cast<std::int64_t>(state.world_size);
+    course.schedule = options_.schedule;
+    course.schedule.lr = static_cast<float>(scaled_lr(options_, state.global_batch));
+    const data::SamplerOptions samples = sampler(options_, state, with_.training);
+    const data::EpochPlace from = place(state, with_.training);
+    course.steps_per_epoch = data::steps_of(samples, 1);
+    if (course.steps_per_epoch == 0) {
+      throw Error(
+          ExitCode::kBadInput,
+          fmt::format(
+              "[data] {} training samples are too few for a global batch of {} on {} ranks: lower "
+              "batchSize, or lastBatch: keep",
+              with_.training.size(), state.global_batch, world_size));
+    }
+    const std::int64_t largest_step = std::min(state.global_batch, with_.training.size());
+    if (largest_step < world_size) {
+      notes().push_back(fmt::format("steps of {} samples leave {} of {} ranks without work",
+                                    largest_step, world_size - largest_step, world_size));
+    }
+    course.total_steps = options_.steps.value_or(kNoEnd);
+    if (options_.epochs.has_value()) {
+      const std::int64_t epochs = std::max<std::int64_t>(0, *options_.epochs - state.epoch);
+      course.total_steps =
+          std::min(course.total_steps, state.step + data::steps_of(samples, epochs, from));
+    }
+    state.total_steps = course.total_steps;
+    const std::int64_t behind =
+        data::steps_of(samples, state.epoch + 1) - data::steps_of(samples, 1, from);
+    course.steps_ahead = behind - state.step;
+    now_.already_complete = state.finished && is_complete(options_, state);
+    state.finished = false;
+    if (now_.already_complete) {
+      notes().push_back(
+          fmt::format("already complete at epoch {}; raise epochs, or checkpoint.resume: false",
+                      state.epoch));
+    }
+  }
+
+  void prepare() {
+    const int rank = communicator_.rank();
+    if (!now_.already_complete) {
+      const data::EpochOrder order = order_from(options_, now_.state, with_.training);
+      for (const std::int64_t rows : batch_sizes(now_.cut, order, rank)) {
+        now_.executables->get(graph::Mode::kTraining, rows);
+      }
+    }
+    if (with_.test != nullptr) {
+      now_.executables->get(graph::Mode::kEvaluation, evaluation_batch(options_));
+    }
+    now_.loader = std::make_unique<data::DataLoader>(
+        with_.training, data::LoaderOptions{options_.preprocessing, true, options_.seed},
+        BatchSource(sampler(options_, now_.state, with_.training), now_.cut, rank,
+                    {now_.state.epoch, place(now_.state, with_.training)},
+                    options_.epochs.value_or(INT64_MAX)));
+  }
+
+  void describe() {
+    const checkpoint::State& state = now_.state;
+    RunInfo& info = now_.info;
+    info.model = options_.model;
+    info.parameters = now_.parameters->layout().parameter_count();
+    info.multiply_accumulates = graph::multiply_accumulates(program_.graph);
+    info.rank = communicator_.rank();
+    info.world_size = state.world_size;
+    info.threads = options_.threads;
+    info.training_samples = with_.training.size();
+    info.test_samples = with_.test == nullptr ? 0 : with_.test->size();
+    info.epochs = options_.epochs.value_or(0);
+    info.total_steps = now_.course.total_steps;
+    info.steps_per_epoch = now_.course.steps_per_epoch;
+    info.global_batch = state.global_batch;
+    info.lr = now_.course.schedule.lr;
+    info.fingerprint = state.fingerprint;
+    info.first_step = state.step;
+    info.epoch = is_complete(options_, state) && state.samples_in_epoch == 0 ? state.epoch
+                                                                             : state.epoch + 1;
+  }
+
+  const TrainOptions& options_;
+  const Collaborators& with_;
+  comm::Communicator& communicator_;
+  const bool leads_;
+  const graph::Graph graph_;
+  const graph::Program program_;
+  Started now_;
+};
+
+}  // namespace
+
+Started start_up(const TrainOptions& options, const Collaborators& with) {
+  return StartUp(options, with).run();
+}
+
+bool is_complete(const TrainOptions& options, const checkpoint::State& state) {
+  return (options.steps.has_value() && state.step >= *options.steps) ||
+         (options.epochs.has_value() && state.epoch >= *options.epochs);
+}
+
+data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State& state,
+                            const data::Dataset& training) {
+  return {sampler(options, state, training), state.epoch, place(state, training)};
+}
+
+std::int64_t evaluation_batch(const TrainOptions& options) {
+  return options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
+}
+
+}  // namespace coxswain::train
