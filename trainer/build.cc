@@ -188,6 +188,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   if (config.reproducible == Reproducible::kAnyWorldSize) {
     options.virtual_shards = static_cast<int>(config.virtual_shards);
   }
+  options.fixed_order = config.reproducible != Reproducible::kNone;
   options.divide_by_count = config.gradient_reduction == GradientReduction::kMean;
   options.split = config.data.split;
   options.last_batch = config.data.last_batch;

@@ -51,6 +51,8 @@ class Communicator {
 
   // Whose memory parts may lie in; those of another are refused.
   virtual bool reaches(tensor::Place place) const = 0;
+  // Whether sums are made in the plan's order: what the same bits need.
+  virtual bool fixed_order() const = 0;
 
   // Starts to sum; the parts belong to the communicator until wait(ticket) returns, or for a device
   // until it has done what was enqueued before that. Runs beside the caller.

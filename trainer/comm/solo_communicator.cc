@@ -13,6 +13,7 @@ class SoloCommunicator final : public Communicator {
   int size() const override { return 1; }
 
   bool reaches(tensor::Place place) const override { return place == tensor::Place::kHost; }
+  bool fixed_order() const override { return true; }
 
   Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) override {
     check_reduction(plan, reduction, 0, 1);

@@ -34,6 +34,7 @@ class WiredCommunicator final : public Communicator {
   int size() const override { return mailbox_->size(); }
 
   bool reaches(tensor::Place place) const override { return place == tensor::Place::kHost; }
+  bool fixed_order() const override { return true; }
 
   Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) override {
     check_reduction(plan, reduction, rank(), size());

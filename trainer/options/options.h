@@ -102,10 +102,12 @@ constexpr Words<Convolution, 2> words_of(Convolution) {
   return {{{Convolution::kDirect, "direct"}, {Convolution::kWinograd, "winograd"}}};
 }
 
-enum class Reproducible { kSameWorldSize, kAnyWorldSize };
-constexpr Words<Reproducible, 2> words_of(Reproducible) {
+// none: sums may be made in whatever order is fastest, and nothing is said of the same bits.
+enum class Reproducible { kSameWorldSize, kAnyWorldSize, kNone };
+constexpr Words<Reproducible, 3> words_of(Reproducible) {
   return {{{Reproducible::kSameWorldSize, "sameWorldSize"},
-           {Reproducible::kAnyWorldSize, "anyWorldSize"}}};
+           {Reproducible::kAnyWorldSize, "anyWorldSize"},
+           {Reproducible::kNone, "none"}}};
 }
 
 enum class CommunicationBackend { kAuto, kMpi };

@@ -56,6 +56,10 @@ AllReduceStrategy::AllReduceStrategy(const StrategyInputs& inputs)
     throw Error(ExitCode::kInternal,
                 "[train] the parameters lie in memory that the communicator does not reach");
   }
+  if (inputs.options.fixed_order && !inputs.communicator.fixed_order()) {
+    throw Error(ExitCode::kBadInput,
+                "[train] sums in a fixed order are not to be had here: write reproducible: none");
+  }
 }
 
 void AllReduceStrategy::initialise(const graph::Program& training) {

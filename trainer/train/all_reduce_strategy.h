@@ -15,7 +15,8 @@ namespace coxswain::train {
 // the last of them.
 class AllReduceStrategy : public Strategy {
  public:
-  // Throws Error (70) when the communicator does not reach the parameters' memory.
+  // Throws Error when the communicator does not reach the parameters' memory (70), or can't give
+  // the order of sums that the options ask for (65).
   explicit AllReduceStrategy(const StrategyInputs& inputs);
 
   void initialise(const graph::Program& training) override;

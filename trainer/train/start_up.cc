@@ -68,6 +68,7 @@ checkpoint::State first_state(const TrainOptions& options, const Collaborators& 
   state.global_batch = configured_global_batch(options, state.world_size);
   state.attempt = options.attempt;
   state.fingerprint = with.backend.fingerprint();
+  if (!options.fixed_order) state.fingerprint += " sums=any";
   state.identity = options.identity;
   state.trajectory = options.trajectory;
   state.dataset = data::identity_of(with.training);
@@ -92,8 +93,10 @@ class StartUp {
     make_strategy();
     if (with_.test != nullptr) data::require_one_kind(with_.training, *with_.test);
     now_.state = first_state(options_, with_);
-    compare_fingerprints(communicator_, now_.state.fingerprint, options_.virtual_shards > 0,
-                         notes());
+    if (options_.fixed_order) {
+      compare_fingerprints(communicator_, now_.state.fingerprint, options_.virtual_shards > 0,
+                           notes());
+    }
     const bool new_run = leads_ && begins_run(options_);
     if (!resume(new_run)) now_.strategy->initialise(program_);
     if (leads_ && !options_.checkpoint.directory.empty()) {

@@ -69,6 +69,9 @@ struct TrainOptions {
   std::int64_t max_skipped = 10;  // non-finite steps in a row
   std::int64_t report_every_steps = 20;
   std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
+  // Sums in an order that timing can't change; false (reproducible: none): any communicator will
+  // do, and the same bits are not spoken of.
+  bool fixed_order = true;
 
   CheckpointOptions checkpoint;
   bool keep_global_batch = true;  // on a resume with another world size

@@ -65,6 +65,7 @@ class LoggedCommunicator : public comm::Communicator {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   bool reaches(tensor::Place place) const override { return inner_->reaches(place); }
+  bool fixed_order() const override { return inner_->fixed_order(); }
   comm::Ticket all_reduce_sum(const comm::ReductionPlan& plan, comm::Reduction reduction) override {
     log_ += fmt::format("{} parts of {}\n", reduction.parts.size(), reduction.parts[0].size());
     return inner_->all_reduce_sum(plan, std::move(reduction));
@@ -84,9 +85,9 @@ std::string to_text(const train::Told& told) {
   std::string text;
   for (const auto& info : told.started)
     text += fmt::format(
-        "{} parameters, {} MACs, {} ranks x {} threads, {} + {} images, {} steps, "
+        "{}: {} parameters, {} MACs, {} ranks x {} threads, {} + {} images, {} steps, "
         "{} an epoch, batch {}, from step {}, epoch {}\n",
-        info.parameters, info.multiply_accumulates, info.world_size, info.threads,
+        info.fingerprint, info.parameters, info.multiply_accumulates, info.world_size, info.threads,
         info.training_samples, info.test_samples, info.total_steps, info.steps_per_epoch,
         info.global_batch, info.first_step, info.epoch);
   for (const auto& step : told.steps)

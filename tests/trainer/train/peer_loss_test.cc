@@ -68,6 +68,7 @@ class DiesInTheEnd : public comm::Communicator {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   bool reaches(tensor::Place place) const override { return inner_->reaches(place); }
+  bool fixed_order() const override { return inner_->fixed_order(); }
   comm::Ticket all_reduce_sum(const comm::ReductionPlan& plan, comm::Reduction r) override {
     return inner_->all_reduce_sum(plan, std::move(r));
   }

@@ -153,13 +153,15 @@ TEST(Lag, saves_what_a_run_without_it_saves_and_goes_on_from_there) {
   }
 }
 
-// A communicator of a device's.
-class Elsewhere : public comm::Communicator {
+// A communicator that can do less.
+class Lesser : public comm::Communicator {
  public:
-  explicit Elsewhere(std::unique_ptr<comm::Communicator> inner) : inner_(std::move(inner)) {}
+  Lesser(std::unique_ptr<comm::Communicator> inner, bool reaches_host, bool fixed_order)
+      : inner_(std::move(inner)), reaches_host_(reaches_host), fixed_order_(fixed_order) {}
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  bool reaches(tensor::Place place) const override { return place == tensor::Place::kDevice; }
+  bool reaches(tensor::Place) const override { return reaches_host_; }
+  bool fixed_order() const override { return fixed_order_; }
   comm::Ticket all_reduce_sum(const comm::ReductionPlan& plan, comm::Reduction r) override {
     return inner_->all_reduce_sum(plan, std::move(r));
   }
@@ -170,17 +172,40 @@ class Elsewhere : public comm::Communicator {
 
  private:
   std::unique_ptr<comm::Communicator> inner_;
+  bool reaches_host_;
+  bool fixed_order_;
 };
 
-TEST(AllReduce, refuses_a_communicator_that_does_not_reach_the_parameters) {
+World over_lesser(bool reaches_host, bool fixed_order) {
   World world = two_ranks();
-  world.wrap_communicator = [](int, std::unique_ptr<comm::Communicator> inner) {
-    return std::make_unique<Elsewhere>(std::move(inner));
+  world.wrap_communicator = [=](int, std::unique_ptr<comm::Communicator> inner) {
+    return std::make_unique<Lesser>(std::move(inner), reaches_host, fixed_order);
   };
-  for (const Outcome& outcome : run_ranks(mlp_options(), world)) {
+  return world;
+}
+
+TEST(AllReduce, refuses_a_communicator_that_does_not_reach_the_parameters) {
+  for (const Outcome& outcome : run_ranks(mlp_options(), over_lesser(false, true))) {
     EXPECT_EQ(outcome.code, ExitCode::kInternal);
     EXPECT_THAT(outcome.error, HasSubstr("the communicator does not reach"));
   }
+}
+
+TEST(Reproducible, none_alone_takes_sums_in_any_order_and_says_so) {
+  TrainOptions options = mlp_options();
+  for (const Outcome& outcome : run_ranks(options, over_lesser(true, false))) {
+    EXPECT_EQ(outcome.code, ExitCode::kBadInput);
+    EXPECT_THAT(outcome.error, HasSubstr("write reproducible: none"));
+  }
+  options.fixed_order = false;
+  const CheckpointDirectory directory;
+  options.checkpoint.directory = directory.path();
+  options.steps = 4;
+  const Outcome first = run(options, over_lesser(true, false));
+  EXPECT_THAT(first.told.started[0].fingerprint, ::testing::EndsWith(" sums=any"));
+  options.steps = 6;
+  const Outcome second = run(options, over_lesser(true, false));
+  EXPECT_THAT(second.told.notes(), HasSubstr("resumed after step 4: continues not bit for bit"));
 }
 
 }  // namespace
