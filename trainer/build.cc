@@ -158,23 +158,6 @@ std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int 
       {.threads = threads, .winograd = config.convolution == Convolution::kWinograd});
 }
 
-data::Preprocessing make_preprocessing(const TrainerConfig& config) {
-  data::Preprocessing steps;
-  for (const contract::Augmentation& augmentation : config.data.augment) {
-    if (const auto* crop = std::get_if<contract::PadCrop>(&augmentation)) {
-      steps.augmentations.push_back(
-          data::PadCrop{static_cast<int>(crop->pad), crop->mode, crop->offsets});
-    } else if (std::holds_alternative<contract::Flip>(augmentation)) {
-      steps.augmentations.push_back(data::Flip{});
-    } else {
-      const auto& normalise = std::get<contract::Normalise>(augmentation);
-      steps.mean.assign(normalise.mean.begin(), normalise.mean.end());
-      steps.std.assign(normalise.std.begin(), normalise.std.end());
-    }
-  }
-  return steps;
-}
-
 train::TrainOptions make_train_options(const TrainerConfig& config,
                                        const std::optional<contract::WorkerEnv>& env) {
   train::TrainOptions options;
@@ -192,7 +175,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.divide_by_count = config.gradient_reduction == GradientReduction::kMean;
   options.split = config.data.split;
   options.last_batch = config.data.last_batch;
-  options.preprocessing = make_preprocessing(config);
+  options.preprocessing = config.data.augment;
   options.epochs = config.epochs;
   options.steps = config.steps;
   if (!options.epochs && !options.steps) options.epochs = 10;

@@ -27,8 +27,6 @@ int threads_per_rank(const contract::TrainerConfig& config, int ranks_here);
 
 std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& config, int threads);
 
-data::Preprocessing make_preprocessing(const contract::TrainerConfig& config);
-
 // `env` is that of a rank in a job, or nothing for a training started by hand.
 train::TrainOptions make_train_options(const contract::TrainerConfig& config,
                                        const std::optional<contract::WorkerEnv>& env);

@@ -93,7 +93,7 @@ Json value_schema(const Field& field) {
           [&](std::vector<std::int64_t>*) { return list_of(numeric(field, "integer")); },
           [&](std::vector<double>*) { return list_of(numeric(field, "number")); },
           // A word, or an object with one word as its key.
-          [](std::vector<contract::Augmentation>*) { return list_of({{kKeepUnknown, true}}); },
+          [](std::vector<augment::Augmentation>*) { return list_of({{kKeepUnknown, true}}); },
           [&](const contract::ChoiceRef&) { return choice(field); },
       },
       field.member(config));

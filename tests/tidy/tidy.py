@@ -11,17 +11,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 EDGES = {
     "trainer/contract": [],
     "trainer/contract/worker": [],
-    "trainer/contract/config": ["trainer/options"],
+    "trainer/contract/config": ["trainer/options", "trainer/augment"],
     "trainer/contract/program": ["trainer/contract/config"],
     "trainer/options": [],
     "trainer/tensor": [],
+    "trainer/augment": ["trainer/tensor"],
     "trainer/graph": ["trainer/options", "trainer/tensor"],
     "trainer/graph/models": ["trainer/graph", "trainer/tensor"],
     "trainer/optim": ["trainer/options", "trainer/tensor"],
     "trainer/backend": ["trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/reference": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/onednn": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
-    "trainer/data": ["trainer/options", "trainer/tensor"],
+    "trainer/data": ["trainer/options", "trainer/augment", "trainer/tensor"],
     "trainer/comm": ["trainer/tensor"],
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
     "trainer/checkpoint": ["trainer/tensor"],
@@ -58,7 +59,7 @@ THIRD_PARTY = {
 # The pure core: values in, values out.
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod",
-        "trainer/options/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
+        "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 #include <utility>
@@ -21,11 +22,19 @@ using Batches = std::vector<std::vector<std::uint8_t>>;
   throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
 }
 
-// Keeps the files as they are: a record's pixels are (C, H, W) already.
+// Keeps the files, with the channels of a pixel together.
 class CifarDataset : public Dataset {
  public:
   explicit CifarDataset(Batches batches) : batches_(std::move(batches)) {
-    for (const auto& batch : batches_) size_ += records(batch);
+    augment::Scratch planes(kCifarPixels);
+    for (auto& batch : batches_) {
+      size_ += records(batch);
+      for (std::size_t at = 1; at < batch.size(); at += kCifarRecord) {
+        const std::span<std::uint8_t> image = std::span(batch).subspan(at, kCifarPixels);
+        std::ranges::copy(image, planes.begin());
+        augment::interleave(planes, sample_shape(), image);
+      }
+    }
   }
 
   std::int64_t size() const override { return size_; }
@@ -33,8 +42,8 @@ class CifarDataset : public Dataset {
     return {1, kCifarChannels, kCifarSide, kCifarSide};
   }
   std::int64_t classes() const override { return kCifarClasses; }
-  std::span<const std::uint8_t> pixels(std::int64_t id) const override {
-    return record(id).subspan(1);
+  augment::Image read(std::int64_t id, augment::Scratch&) const override {
+    return {sample_shape(), record(id).subspan(1)};
   }
   std::int32_t label(std::int64_t id) const override { return record(id)[0]; }
 

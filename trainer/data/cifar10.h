@@ -8,7 +8,7 @@
 namespace coxswain::data {
 
 // A record of CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): one label,
-// then 32x32 red, green and blue planes, row by row: already (C, H, W).
+// then 32x32 red, green and blue planes, row by row.
 constexpr std::int64_t kCifarSide = 32;
 constexpr std::int64_t kCifarChannels = 3;
 constexpr std::int64_t kCifarClasses = 10;

@@ -16,8 +16,8 @@ namespace coxswain::data {
 namespace {
 
 // Fills a batch that may have been used before.
-void prepare(const Dataset& dataset, const LoaderOptions& options, Preprocessor& preprocessor,
-             const BatchRequest& request, HostBatch& batch) {
+void prepare(const Dataset& dataset, std::uint64_t seed, Preprocessor& preprocessor,
+             augment::Scratch& scratch, const BatchRequest& request, HostBatch& batch) {
   const std::size_t valid = request.sample_ids.size();
   assert(request.rows == 0 || request.rows >= static_cast<std::int64_t>(valid));
   const std::size_t rows = request.rows == 0 ? valid : static_cast<std::size_t>(request.rows);
@@ -36,8 +36,7 @@ void prepare(const Dataset& dataset, const LoaderOptions& options, Preprocessor&
     if (row > valid) {  // a copy of the first padding row
       std::copy_n(batch.images.data() + valid * sample, sample, out.data());
     } else {
-      preprocessor.run(options.training, {options.seed, id, request.epoch}, dataset.pixels(id),
-                       out);
+      preprocessor.run({seed, id, request.epoch}, dataset.read(id, scratch), out);
     }
   }
 }
@@ -49,7 +48,7 @@ struct DataLoader::State {
       : dataset(the_dataset),
         options(std::move(the_options)),
         next_request(std::move(the_next_request)),
-        preprocessor(options.preprocessing, dataset.sample_shape()) {
+        preprocessor(options.preprocessing, dataset.sample_shape(), options.training) {
     assert(options.depth >= 1);
     thread = std::jthread([this](const std::stop_token& stop) { produce(stop); });
   }
@@ -60,7 +59,7 @@ struct DataLoader::State {
       while (std::optional<BatchRequest> request = next_request()) {
         std::unique_ptr<HostBatch> batch = take_free(stop);
         if (batch == nullptr) return;
-        prepare(dataset, options, preprocessor, *request, *batch);
+        prepare(dataset, options.seed, preprocessor, scratch, *request, *batch);
         const std::lock_guard lock(mutex);
         ready.push_back(std::move(batch));
         changed.notify_all();
@@ -90,6 +89,7 @@ struct DataLoader::State {
   const LoaderOptions options;
   const NextRequest next_request;
   Preprocessor preprocessor;
+  augment::Scratch scratch;
 
   mutable std::mutex mutex;
   std::condition_variable_any changed;  // any of the members below

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "trainer/data/augment.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/preprocessor.h"
 
 namespace coxswain::data {
 
@@ -38,8 +38,8 @@ struct LoaderOptions {
 
 // Resource. Prepares batches on a thread of its own, a bounded number ahead, in the order of
 // `next_request`, which is called on that thread until it returns nothing. Buffers are reused: no
-// allocation once warm. The dataset must outlive it; the preprocessing must suit its samples
-// (augment.h, check).
+// allocation once warm. The dataset must outlive it; throws Error (65) when the preprocessing
+// does not suit its samples.
 class DataLoader {
  public:
   using NextRequest = std::function<std::optional<BatchRequest>()>;

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <span>
 
-#include "trainer/tensor/shape.h"
+#include "trainer/augment/image.h"
 
 namespace coxswain::data {
 
@@ -16,8 +15,9 @@ class Dataset {
   virtual std::int64_t size() const = 0;
   virtual tensor::Shape sample_shape() const = 0;  // (1, C, H, W)
   virtual std::int64_t classes() const = 0;
-  virtual std::span<const std::uint8_t> pixels(std::int64_t id) const = 0;  // (C, H, W), 0..255
-  virtual std::int32_t label(std::int64_t id) const = 0;                    // 0..classes-1
+  virtual std::int32_t label(std::int64_t id) const = 0;  // 0..classes-1
+  // The image: of the dataset's own memory or made in `scratch`, valid as long as both.
+  virtual augment::Image read(std::int64_t id, augment::Scratch& scratch) const = 0;
 };
 
 enum class Part { kTraining, kTest };

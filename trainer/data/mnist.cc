@@ -22,9 +22,9 @@ class IdxDataset : public Dataset {
   std::int64_t size() const override { return images_.count; }
   tensor::Shape sample_shape() const override { return {1, 1, images_.rows, images_.columns}; }
   std::int64_t classes() const override { return kClasses; }
-  std::span<const std::uint8_t> pixels(std::int64_t id) const override {
+  augment::Image read(std::int64_t id, augment::Scratch&) const override {
     assert(id >= 0 && id < size());
-    return images_.record(id);
+    return {sample_shape(), images_.record(id)};
   }
   std::int32_t label(std::int64_t id) const override {
     assert(id >= 0 && id < size());

@@ -40,10 +40,10 @@ class SyntheticDataset : public Dataset {
   std::int32_t label(std::int64_t id) const override {
     return static_cast<std::int32_t>(scaled(words(id)[0], classes_));
   }
-  std::span<const std::uint8_t> pixels(std::int64_t id) const override {
+  augment::Image read(std::int64_t id, augment::Scratch&) const override {
     const std::int64_t mean = label(id) % means_;
     const std::int64_t variants = (images_ - mean + means_ - 1) / means_;
-    return image(mean + means_ * scaled(words(id)[1], variants));
+    return {shape_, image(mean + means_ * scaled(words(id)[1], variants))};
   }
 
  private:
@@ -59,20 +59,24 @@ class SyntheticDataset : public Dataset {
     return std::span(pool_).subspan(static_cast<std::size_t>(index) * bytes, bytes);
   }
 
+  // The noise is drawn plane by plane.
   void fill(std::int64_t index) {
     const std::int64_t bytes = shape_.per_sample();
     const std::int64_t steps = std::max<std::int64_t>(means_ - 1, 1);
     const auto base = static_cast<std::uint8_t>((256 - kNoise) * (index % means_) / steps);
     const std::uint32_t stream = tensor::stream_of("synthetic-pixels");
-    std::uint8_t* out = pool_.data() + index * bytes;
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(bytes));
     for (std::int64_t i = 0; i < bytes; i += 16) {
       const auto block = tensor::philox(seed_, {static_cast<std::uint32_t>(index), 0, stream,
                                                 static_cast<std::uint32_t>(i / 16)});
       for (std::int64_t k = 0; k < std::min<std::int64_t>(16, bytes - i); ++k) {
         const std::uint32_t byte = block[static_cast<std::size_t>(k / 4)] >> (8 * (k % 4));
-        out[i + k] = static_cast<std::uint8_t>(std::min<std::uint32_t>(255, base + byte % kNoise));
+        out[static_cast<std::size_t>(i + k)] =
+            static_cast<std::uint8_t>(std::min<std::uint32_t>(255, base + byte % kNoise));
       }
     }
+    const auto place = static_cast<std::size_t>(index * bytes);
+    augment::interleave(out, shape_, std::span(pool_).subspan(place, out.size()));
   }
 
   tensor::Shape shape_;

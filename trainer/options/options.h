@@ -33,16 +33,6 @@ constexpr Words<LastBatch, 3> words_of(LastBatch) {
            {LastBatch::kRollover, "rollover"}}};
 }
 
-enum class PadMode { kZero, kSymmetric };
-constexpr Words<PadMode, 2> words_of(PadMode) {
-  return {{{PadMode::kZero, "zero"}, {PadMode::kSymmetric, "symmetric"}}};
-}
-
-enum class CropOffsets { kInclusive, kSinga };
-constexpr Words<CropOffsets, 2> words_of(CropOffsets) {
-  return {{{CropOffsets::kInclusive, "inclusive"}, {CropOffsets::kSinga, "singa"}}};
-}
-
 enum class BatchSemantics { kPerWorker, kGlobal };
 constexpr Words<BatchSemantics, 2> words_of(BatchSemantics) {
   return {{{BatchSemantics::kPerWorker, "perWorker"}, {BatchSemantics::kGlobal, "global"}}};

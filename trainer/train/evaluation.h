@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/data/augment.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/preprocessor.h"
 #include "trainer/train/executables.h"
 #include "trainer/train/step_plan.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/data/augment.h"
+#include "trainer/data/preprocessor.h"
 #include "trainer/data/sampler.h"
 #include "trainer/graph/passes.h"
 #include "trainer/optim/lr_schedule.h"

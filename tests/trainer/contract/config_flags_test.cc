@@ -36,7 +36,9 @@ TEST(ConfigFlags, win_over_the_file) {
   EXPECT_FALSE(result.config.checkpoint.resume);
   EXPECT_EQ(result.config.lr_schedule.milestones, (std::vector<double>{3, 4.5}));
   EXPECT_EQ(result.config.lr_schedule.gamma, 0.5);
-  EXPECT_EQ(result.config.data.augment, (std::vector<Augmentation>{PadCrop{.pad = 2}, Flip{}}));
+  const std::vector<augment::Augmentation> augmentations = {augment::PadCrop{.pad = 2},
+                                                            augment::Flip{}};
+  EXPECT_EQ(result.config.data.augment, augmentations);
   EXPECT_EQ(result.origins.at("batchSize"), "flag");
   EXPECT_EQ(result.origins.at("model"), "job.yaml:1");
   EXPECT_FALSE(result.origins.contains("epochs"));

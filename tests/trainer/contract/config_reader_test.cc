@@ -84,8 +84,9 @@ checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: fals
   expected.data.split = Split::kSplitBatch;
   expected.data.last_batch = LastBatch::kRollover;
   expected.data.workers = 1;
-  expected.data.augment = {PadCrop{2, PadMode::kSymmetric, CropOffsets::kSinga}, Flip{},
-                           Normalise{{0.49, 0.48, 0.45}, {0.2, 0.2, 0.2}}};
+  expected.data.augment = {
+      augment::PadCrop{2, augment::PadMode::kSymmetric, augment::CropOffsets::kSinga},
+      augment::Flip{}, augment::Normalise{{0.49, 0.48, 0.45}, {0.2, 0.2, 0.2}}};
   expected.epochs = 5;
   expected.steps = 1000;
   expected.batch_size = 128;

@@ -1,4 +1,4 @@
-#include "trainer/data/augment.h"
+#include "trainer/data/preprocessor.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "tests/support/test_flags.h"
@@ -20,8 +19,13 @@ namespace {
 
 using coxswain::test::error_of;
 using tensor::Shape;
-using Mode = PadMode;
-using Offsets = CropOffsets;
+using augment::Augmentation;
+using augment::Flip;
+using augment::Normalise;
+using augment::PadCrop;
+using augment::SampleKey;
+using Mode = augment::PadMode;
+using Offsets = augment::CropOffsets;
 
 // Pixels 1, 2, 3, ...: padding's 0 stands out.
 std::vector<std::uint8_t> counting(Shape shape) {
@@ -30,10 +34,13 @@ std::vector<std::uint8_t> counting(Shape shape) {
   return pixels;
 }
 
+// From planes to planes, as these tests write their images.
 std::vector<float> plain(const Preprocessing& steps, bool training, const SampleKey& key,
-                         Shape shape, const std::vector<std::uint8_t>& pixels) {
-  std::vector<float> out(pixels.size());
-  preprocess(steps, training, key, shape, pixels, out);
+                         Shape shape, const std::vector<std::uint8_t>& planes) {
+  augment::Scratch bytes(planes.size());
+  augment::interleave(planes, shape, bytes);
+  std::vector<float> out(planes.size());
+  Preprocessor(steps, shape, training).run(key, {shape, bytes}, out);
   return out;
 }
 
@@ -64,12 +71,14 @@ int expected_pixel(const std::vector<std::uint8_t>& pixels, Shape shape, const P
 
 TEST(Augment, normalises_each_channel_in_float) {
   const Shape shape{1, 3, 1, 2};
-  const Preprocessing steps{{}, {0.4914F, 0.4822F, 0.4465F}, {0.2023F, 0.1994F, 0.2010F}};
+  const Preprocessing steps{Normalise{{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010}}};
   const std::vector<std::uint8_t> pixels = {0, 255, 17, 128, 254, 3};
   const auto out = plain(steps, true, {}, shape, pixels);
+  const float means[] = {0.4914F, 0.4822F, 0.4465F};
+  const float deviations[] = {0.2023F, 0.1994F, 0.2010F};
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     const std::size_t c = i / 2;
-    EXPECT_EQ(out[i], (static_cast<float>(pixels[i]) / 255.0F - steps.mean[c]) / steps.std[c]);
+    EXPECT_EQ(out[i], (static_cast<float>(pixels[i]) / 255.0F - means[c]) / deviations[c]);
   }
   EXPECT_FLOAT_EQ(out[0], -2.4290657F);
   EXPECT_FLOAT_EQ(out[1], 2.5140879F);
@@ -89,13 +98,13 @@ TEST(Augment, mirrors_symmetrically_with_the_edge_repeated) {
   const Shape shape{1, 1, 1, 4};
   std::map<std::vector<int>, int> seen;
   for (std::int64_t id = 0; id < 200; ++id) {
-    Preprocessing steps{{PadCrop{0, Mode::kSymmetric, Offsets::kInclusive}}, {}, {}};
+    Preprocessing steps{PadCrop{0, Mode::kSymmetric, Offsets::kInclusive}};
     EXPECT_EQ(pixels_of(plain(steps, true, {1, id, 0}, shape, {1, 2, 3, 4})),
               (std::vector{1, 2, 3, 4}));
   }
   const Shape square{1, 1, 4, 4};
   const std::vector<std::uint8_t> columns = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4};
-  const Preprocessing steps{{PadCrop{2, Mode::kSymmetric, Offsets::kInclusive}}, {}, {}};
+  const Preprocessing steps{PadCrop{2, Mode::kSymmetric, Offsets::kInclusive}};
   for (std::int64_t id = 0; id < 200; ++id) {
     auto row = pixels_of(plain(steps, true, {1, id, 0}, square, columns));
     row.resize(4);
@@ -116,7 +125,7 @@ TEST(Augment, crops_at_the_drawn_offset_in_every_mode) {
         const auto pixels = counting(shape);
         const std::uint64_t choices = offsets == Offsets::kInclusive ? 9 : 8;
         for (std::int64_t id = 0; id < 40; ++id) {
-          const auto out = pixels_of(plain({{crop}, {}, {}}, true, {42, id, 3}, shape, pixels));
+          const auto out = pixels_of(plain({crop}, true, {42, id, 3}, shape, pixels));
           const auto words = tensor::philox(
               42, {static_cast<std::uint32_t>(id), 3, tensor::stream_of("pad-crop"), 0});
           const auto row = static_cast<std::int64_t>((words[0] * choices) >> 32);
@@ -141,7 +150,7 @@ TEST(Augment, draws_every_offset_about_equally_often_and_singas_never_the_last) 
   std::vector<std::uint8_t> pixels(81);
   pixels[4 * 9 + 4] = 255;
   for (const Offsets offsets : {Offsets::kInclusive, Offsets::kSinga}) {
-    const Preprocessing steps{{PadCrop{4, Mode::kZero, offsets}}, {}, {}};
+    const Preprocessing steps{PadCrop{4, Mode::kZero, offsets}};
     std::map<int, int> rows;
     std::map<int, int> columns;
     for (std::int64_t id = 0; id < 9000; ++id) {
@@ -167,7 +176,7 @@ TEST(Augment, flips_half_of_the_images_left_to_right) {
   const std::vector<int> mirrored = {3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10};
   int flipped = 0;
   for (std::int64_t id = 0; id < 4000; ++id) {
-    const auto out = pixels_of(plain({{Flip{}}, {}, {}}, true, {42, id, 0}, shape, pixels));
+    const auto out = pixels_of(plain({Flip{}}, true, {42, id, 0}, shape, pixels));
     const auto words =
         tensor::philox(42, {static_cast<std::uint32_t>(id), 0, tensor::stream_of("flip"), 0});
     const bool expected = words[0] >= 0x80000000U;
@@ -182,14 +191,14 @@ TEST(Augment, draws_anew_for_each_repetition_sample_epoch_and_seed) {
   // Two flips undo each other when their draws agree, which happens to half of the samples.
   int mirrored = 0;
   for (std::int64_t id = 0; id < 4000; ++id) {
-    const auto out = pixels_of(plain({{Flip{}, Flip{}}, {}, {}}, true, {42, id, 0}, shape, {1, 2}));
+    const auto out = pixels_of(plain({Flip{}, Flip{}}, true, {42, id, 0}, shape, {1, 2}));
     mirrored += out == std::vector{2, 1} ? 1 : 0;
   }
   EXPECT_NEAR(mirrored, 2000, 130);
   const auto history = [&](auto key_of) {
     std::string text;
     for (int i = 0; i < 64; ++i) {
-      text += plain({{Flip{}}, {}, {}}, true, key_of(i), shape, {0, 255})[0] > 0 ? '1' : '0';
+      text += plain({Flip{}}, true, key_of(i), shape, {0, 255})[0] > 0 ? '1' : '0';
     }
     return text;
   };
@@ -207,17 +216,60 @@ TEST(Augment, draws_anew_for_each_repetition_sample_epoch_and_seed) {
 
 TEST(Augment, does_nothing_random_in_evaluation) {
   const Shape shape{1, 1, 5, 5};
-  const Preprocessing steps{{PadCrop{}, Flip{}}, {0.5F}, {0.25F}};
+  const Preprocessing steps{PadCrop{}, Flip{}, Normalise{{0.5}, {0.25}}};
   const auto pixels = counting(shape);
-  const Preprocessing normalise{{}, steps.mean, steps.std};
+  const Preprocessing normalise{steps.back()};
   for (std::int64_t id = 0; id < 20; ++id) {
     EXPECT_EQ(plain(steps, false, {42, id, 0}, shape, pixels),
               plain(normalise, true, {7, id + 100, 3}, shape, pixels));
   }
 }
 
-TEST(Augment, agrees_to_the_bit_with_the_plain_loop_in_one_pass) {
-  const std::vector<std::vector<Augmentation>> lists = {
+// One step after another, each pixel by itself.
+std::vector<float> specification(const Preprocessing& steps, const SampleKey& key, Shape shape,
+                                 std::vector<std::uint8_t> planes) {
+  std::map<std::string, int> seen;
+  const Normalise* normalise = nullptr;
+  for (const Augmentation& step : steps) {
+    std::string name(augment::name_of(step));
+    if (const int before = seen[name]++; before > 0) name += fmt::format("#{}", before);
+    const auto words = tensor::philox(
+        key.seed, {static_cast<std::uint32_t>(key.sample_id), static_cast<std::uint32_t>(key.epoch),
+                   tensor::stream_of(name), 0});
+    const auto* crop = std::get_if<PadCrop>(&step);
+    normalise = std::get_if<Normalise>(&step);
+    const bool mirrors = std::holds_alternative<Flip>(step) && words[0] >> 31 != 0;
+    if (crop == nullptr && !mirrors) continue;
+    const auto places = [&](std::uint32_t word) {
+      const auto count = static_cast<std::uint64_t>(2 * crop->pad) +
+                         (crop->offsets == Offsets::kInclusive ? 1 : 0);
+      return static_cast<std::int64_t>((word * count) >> 32);
+    };
+    const auto before = planes;
+    std::size_t i = 0;
+    for (std::int64_t c = 0; c < shape.c; ++c) {
+      for (std::int64_t y = 0; y < shape.h; ++y) {
+        for (std::int64_t x = 0; x < shape.w; ++x, ++i) {
+          planes[i] = crop != nullptr
+                          ? static_cast<std::uint8_t>(expected_pixel(
+                                before, shape, *crop, places(words[0]), places(words[1]), c, y, x))
+                          : before[i + static_cast<std::size_t>(shape.w - 1 - 2 * x)];
+        }
+      }
+    }
+  }
+  std::vector<float> result;
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    const std::size_t c = i / static_cast<std::size_t>(shape.h * shape.w);
+    const float mean = normalise == nullptr ? 0 : static_cast<float>(normalise->mean[c]);
+    const float deviation = normalise == nullptr ? 1 : static_cast<float>(normalise->std[c]);
+    result.push_back((static_cast<float>(planes[i]) / 255.0F - mean) / deviation);
+  }
+  return result;
+}
+
+TEST(Augment, agrees_to_the_bit_with_a_loop_over_pixels) {
+  const std::vector<Preprocessing> lists = {
       {},
       {Flip{}},
       {PadCrop{4, Mode::kZero, Offsets::kInclusive}},
@@ -226,30 +278,29 @@ TEST(Augment, agrees_to_the_bit_with_the_plain_loop_in_one_pass) {
       {PadCrop{2, Mode::kZero, Offsets::kInclusive}, Flip{},
        PadCrop{4, Mode::kSymmetric, Offsets::kInclusive}, Flip{},
        PadCrop{1, Mode::kZero, Offsets::kSinga}},
-      {PadCrop{0, Mode::kSymmetric, Offsets::kSinga}},
+      {Flip{}, Flip{}, Flip{}},
   };
   std::uint32_t noise = 0;
   for (const Shape shape : {Shape{1, 1, 28, 28}, Shape{1, 3, 32, 32}, Shape{1, 2, 5, 7}}) {
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.per_sample()));
+    std::vector<std::uint8_t> planes(static_cast<std::size_t>(shape.per_sample()));
+    augment::Scratch bytes(planes.size());
     for (const auto& list : lists) {
-      const std::vector<float> means = {0.4914F, 0.4822F, 0.4465F};
-      const std::vector<float> deviations = {0.2023F, 0.1994F, 0.2010F};
-      for (const bool normalise : {false, true}) {
-        Preprocessing steps{list, {}, {}};
-        if (normalise) {
-          steps.mean.assign(means.begin(), means.begin() + shape.c);
-          steps.std.assign(deviations.begin(), deviations.begin() + shape.c);
-        }
-        Preprocessor fast(steps, shape);
-        std::vector<float> out(pixels.size());
+      for (const bool normalises : {false, true}) {
+        Preprocessing steps = list;
+        Normalise normalise{{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010}};
+        normalise.mean.resize(static_cast<std::size_t>(shape.c));
+        normalise.std.resize(static_cast<std::size_t>(shape.c));
+        if (normalises) steps.emplace_back(normalise);
+        Preprocessor preprocessor(steps, shape, true);
+        std::vector<float> out(planes.size());
         for (std::int64_t id = 0; id < 60; ++id) {
-          for (auto& pixel : pixels) {
+          for (auto& pixel : planes) {
             pixel = static_cast<std::uint8_t>((noise = noise * 1664525U + 1013904223U) >> 24);
           }
-          const bool training = id % 5 != 0;
+          augment::interleave(planes, shape, bytes);
           const SampleKey key{id % 2 == 0 ? 42U : 0xfedcba9876543210U, id, id % 3};
-          fast.run(training, key, pixels, out);
-          const auto expected = plain(steps, training, key, shape, pixels);
+          preprocessor.run(key, {shape, bytes}, out);
+          const auto expected = specification(steps, key, shape, planes);
           for (std::size_t i = 0; i < out.size(); ++i) {
             ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]),
                       std::bit_cast<std::uint32_t>(expected[i]));
@@ -261,34 +312,24 @@ TEST(Augment, agrees_to_the_bit_with_the_plain_loop_in_one_pass) {
 }
 
 TEST(Augment, refuses_steps_that_do_not_suit_the_images) {
-  const Shape shape{1, 3, 28, 32};
   const auto error = [&](const Preprocessing& steps) {
-    const std::string text = error_of([&] { Preprocessor(steps, shape); });
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.per_sample()));
-    EXPECT_EQ(error_of([&] { plain(steps, true, {}, shape, pixels); }), text);
-    return text;
+    return error_of([&] { Preprocessor(steps, {1, 3, 28, 32}, true); });
   };
-  const float infinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(error({{}, {0.5F}, {}}),
-            "65 [data] augment: normalise: 1 mean values, the images have 3 channels");
-  EXPECT_EQ(error({{}, {}, {1, 1, 1, 1}}),
-            "65 [data] augment: normalise: 4 std values, the images have 3 channels");
-  EXPECT_EQ(error({{}, {}, {1, 0, 1}}),
-            "65 [data] augment: normalise: std 0, expected more than 0");
-  EXPECT_EQ(error({{}, {0, infinity, 0}, {}}),
-            "65 [data] augment: normalise: mean inf is not finite");
-  EXPECT_EQ(error({{PadCrop{28}}, {}, {}}),
-            "65 [data] augment: pad-crop: pad 28, expected 0..27 for images of 28x32");
-  EXPECT_EQ(error({{Flip{}, PadCrop{-1}}, {}, {}}),
-            "65 [data] augment: pad-crop: pad -1, expected 0..27 for images of 28x32");
-  EXPECT_EQ(error({{PadCrop{27}}, {0, 0, 0}, {1, 1, 1}}), "no error");
+  EXPECT_EQ(
+      error({Normalise{{0.5}, {1}}}),
+      "65 [data] augment: normalise needs as many mean and std as channels (3), got 1 and 1");
+  EXPECT_EQ(error({Normalise{{0, 0, 0}, {1, 1, 1}}, Flip{}}),
+            "65 [data] augment: normalise must come last, and once");
+  EXPECT_EQ(error({Flip{}, PadCrop{28}}),
+            "65 [data] augment: pad 28 must be below the image's side, 28");
+  EXPECT_EQ(error({PadCrop{27}, Normalise{{0, 0, 0}, {1, 1, 1}}}), "no error");
 }
 
 // The numbers are part of what "same bits" means: a change here changes every run.
 TEST(Augment, keeps_its_images_from_version_to_version) {
   const Shape shape{1, 1, 5, 6};
   const auto pixels = counting(shape);
-  const std::pair<const char*, std::vector<Augmentation>> lists[] = {
+  const std::pair<const char*, Preprocessing> lists[] = {
       {"pad-crop zero inclusive", {PadCrop{2, Mode::kZero, Offsets::kInclusive}}},
       {"pad-crop symmetric singa", {PadCrop{4, Mode::kSymmetric, Offsets::kSinga}}},
       {"flip", {Flip{}}},
@@ -300,7 +341,7 @@ TEST(Augment, keeps_its_images_from_version_to_version) {
   for (const auto& [name, list] : lists) {
     for (std::int64_t id = 0; id < 5; ++id) {
       text += fmt::format("{}, seed 42, sample {}, epoch 1\n", name, id);
-      const auto out = pixels_of(plain({list, {}, {}}, true, {42, id, 1}, shape, pixels));
+      const auto out = pixels_of(plain(list, true, {42, id, 1}, shape, pixels));
       for (std::size_t i = 0; i < out.size(); ++i) {
         text += fmt::format("{:>3}{}", out[i], i % 6 == 5 ? "\n" : "");
       }
@@ -311,15 +352,16 @@ TEST(Augment, keeps_its_images_from_version_to_version) {
 
 TEST(Augment, keeps_up_with_the_fastest_network) {
   const Shape shape{1, 1, 28, 28};
-  Preprocessor fast({{PadCrop{4, Mode::kSymmetric, Offsets::kSinga}, Flip{}}, {0.1307F}, {0.3081F}},
-                    shape);
+  Preprocessor preprocessor({PadCrop{4, Mode::kSymmetric, Offsets::kSinga}, Flip{},
+                             Normalise{{0.1307}, {0.3081}}},
+                            shape, true);
   const auto pixels = counting(shape);
   std::vector<float> out(pixels.size());
   using Clock = std::chrono::steady_clock;
   double best = 0;
   for (int round = 0; round < 5; ++round) {
     const auto start = Clock::now();
-    for (std::int64_t id = 0; id < 2000; ++id) fast.run(true, {42, id, 0}, pixels, out);
+    for (std::int64_t id = 0; id < 2000; ++id) preprocessor.run({42, id, 0}, {shape, pixels}, out);
     best = std::max(best, 2000.0 / std::chrono::duration<double>(Clock::now() - start).count());
   }
   RecordProperty("images_per_second", fmt::format("{:.0f}", best));

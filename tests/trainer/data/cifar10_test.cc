@@ -41,9 +41,11 @@ TEST_F(Cifar10, reads_the_five_batches_one_after_another) {
   for (const int id : first_of_batch) {
     EXPECT_EQ(dataset->label(id), 0);
     EXPECT_EQ(dataset->label(id + 2), 2);
-    EXPECT_EQ(dataset->pixels(id + 2).size(), 3072U);
-    EXPECT_EQ(dataset->pixels(id + 2)[0], 2);                    // red, first row
-    EXPECT_EQ(dataset->pixels(id + 2)[3071], (2 + 3071) % 256);  // blue, last row
+    const Bytes bytes = bytes_of(*dataset, id + 2);
+    EXPECT_EQ(bytes.size(), 3072U);
+    EXPECT_EQ(bytes[0], 2);                    // red of the first pixel
+    EXPECT_EQ(bytes[3], 3);                    // and of the second
+    EXPECT_EQ(bytes[3071], (2 + 3071) % 256);  // blue of the last
   }
   EXPECT_EQ(dataset->label(24), 6);
 }

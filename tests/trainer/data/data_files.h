@@ -10,11 +10,19 @@
 #include <vector>
 
 #include "trainer/contract/error.h"
+#include "trainer/data/dataset.h"
 
 // Builds the files that the readers are tested with.
 namespace coxswain::test {
 
 using Bytes = std::vector<std::uint8_t>;
+
+// An image's bytes, (H, W, C).
+inline Bytes bytes_of(const data::Dataset& dataset, std::int64_t id) {
+  Bytes scratch;
+  const std::span<const std::uint8_t> bytes = dataset.read(id, scratch).bytes;
+  return {bytes.begin(), bytes.end()};
+}
 
 inline void append_big_endian(Bytes& bytes, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) {

@@ -15,6 +15,9 @@
 namespace coxswain::data {
 namespace {
 
+using augment::Flip;
+using augment::Normalise;
+using augment::PadCrop;
 using coxswain::test::error_of;
 using ::testing::ElementsAre;
 
@@ -46,15 +49,16 @@ int settled_at(const std::atomic<int>& asked, int count) {
 
 std::vector<float> image(const Dataset& dataset, const LoaderOptions& options, std::int64_t id,
                          std::int64_t epoch) {
-  std::vector<float> out(dataset.pixels(id).size());
-  preprocess(options.preprocessing, options.training, {options.seed, id, epoch},
-             dataset.sample_shape(), dataset.pixels(id), out);
+  std::vector<float> out(static_cast<std::size_t>(dataset.sample_shape().per_sample()));
+  augment::Scratch scratch;
+  Preprocessor(options.preprocessing, dataset.sample_shape(), options.training)
+      .run({options.seed, id, epoch}, dataset.read(id, scratch), out);
   return out;
 }
 
 TEST(DataLoader, prepares_batches_in_order_and_ends) {
   const auto dataset = digits();
-  const LoaderOptions options{{{PadCrop{}, Flip{}}, {0.5F}, {0.25F}}, true, 42, 2};
+  const LoaderOptions options{{PadCrop{}, Flip{}, Normalise{{0.5}, {0.25}}}, true, 42, 2};
   DataLoader loader(*dataset, options, from({{{5, 900, 7}, 3, 0}, {{1}, 3, 0}, {{}, 4, 0}}));
 
   const HostBatch* batch = loader.next();
@@ -88,7 +92,7 @@ TEST(DataLoader, prepares_batches_in_order_and_ends) {
 
 TEST(DataLoader, pads_with_copies_of_the_first_row) {
   const auto dataset = digits();
-  const LoaderOptions options{{{}, {0.5F}, {0.25F}}, false, 42, 4};
+  const LoaderOptions options{{Normalise{{0.5}, {0.25}}}, false, 42, 4};
   DataLoader loader(*dataset, options, from({{{8, 9}, 0, 5}, {{}, 0, 2}}));
   const HostBatch* batch = loader.next();
   ASSERT_NE(batch, nullptr);
@@ -109,7 +113,7 @@ TEST(DataLoader, pads_with_copies_of_the_first_row) {
 
 TEST(DataLoader, gives_each_rank_what_a_single_one_would_see) {
   const auto dataset = digits();
-  const LoaderOptions options{{{PadCrop{}, Flip{}}, {}, {}}, true, 42, 3};
+  const LoaderOptions options{{PadCrop{}, Flip{}}, true, 42, 3};
   const auto all_images = [&](int world_size) {
     std::vector<float> images;
     const EpochOrder order({100, 24, world_size, Split::kShuffle, LastBatch::kKeep, 42}, 1);
@@ -180,9 +184,9 @@ TEST(DataLoader, rethrows_what_its_thread_threw_after_the_batches_before) {
 TEST(DataLoader, refuses_preprocessing_that_does_not_suit_the_images) {
   const auto dataset = digits();
   EXPECT_EQ(error_of([&] {
-              DataLoader(*dataset, {{{}, {1, 2}, {}}, true, 0, 4}, from({}));
+              DataLoader(*dataset, {{Normalise{{1, 2}, {1, 2}}}, true, 0, 4}, from({}));
             }),
-            "65 [data] augment: normalise: 2 mean values, the images have 1 channels");
+            "65 [data] augment: normalise needs as many mean and std as channels (1), got 2 and 2");
 }
 
 TEST(DataLoader, stops_at_once_in_every_state) {

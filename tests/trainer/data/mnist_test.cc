@@ -48,7 +48,7 @@ TEST_F(Mnist, reads_plain_and_gzipped_files_alike) {
     EXPECT_EQ(dataset->sample_shape(), (tensor::Shape{1, 1, 3, 4}));
     EXPECT_EQ(dataset->classes(), 10);
     EXPECT_EQ(dataset->label(24), 4);
-    EXPECT_THAT(dataset->pixels(2),
+    EXPECT_THAT(bytes_of(*dataset, 2),
                 ::testing::ElementsAre(20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31));
   }
 }
@@ -90,7 +90,7 @@ TEST(MnistDigits, are_the_published_ones) {
   double sum = 0;
   double squares = 0;
   for (std::int64_t i = 0; i < 60000; ++i) {
-    for (const std::uint8_t pixel : training->pixels(i)) {
+    for (const std::uint8_t pixel : bytes_of(*training, i)) {
       sum += pixel;
       squares += double{1} * pixel * pixel;
     }

@@ -3,7 +3,7 @@
 
 #include "tests/trainer/train/training_fixture.h"
 #include "trainer/backend/reference/reference_backend.h"
-#include "trainer/data/augment.h"
+#include "trainer/data/preprocessor.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/executables.h"
 #include "trainer/train/model_state.h"
@@ -72,9 +72,11 @@ Gradients gradients_of(const TrainOptions& options, const data::Dataset& images,
   const auto pixels = static_cast<std::size_t>(images.sample_shape().elements());
   std::vector<float> rows(ids.size() * pixels);
   std::vector<std::int32_t> labels;
+  data::Preprocessor preprocessor(options.preprocessing, images.sample_shape(), true);
+  augment::Scratch scratch;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    data::preprocess(options.preprocessing, true, {options.seed, ids[i], 0}, images.sample_shape(),
-                     images.pixels(ids[i]), std::span(rows).subspan(i * pixels, pixels));
+    preprocessor.run({options.seed, ids[i], 0}, images.read(ids[i], scratch),
+                     std::span(rows).subspan(i * pixels, pixels));
     labels.push_back(images.label(ids[i]));
   }
   backend::forward(executable, {rows, labels, ids, options.seed, 0,

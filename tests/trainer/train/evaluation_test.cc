@@ -118,7 +118,8 @@ TEST(Evaluation, agrees_with_a_count_by_hand) {
   double correct = 0;
   for (std::int64_t id = 0; id < images->size(); ++id) {
     std::vector<float> pixels;
-    for (const std::uint8_t pixel : images->pixels(id)) {
+    augment::Scratch scratch;
+    for (const std::uint8_t pixel : images->read(id, scratch).bytes) {
       pixels.push_back(static_cast<float>(pixel) / 255.0F);
     }
     const std::int32_t label = images->label(id);

@@ -165,8 +165,7 @@ TEST(NotFinite, test_loss_is_no_success_even_of_a_finished_run) {
   World world = {.size = 2, .training = &small_images()};
   run(options, world);
   world.test = &small_test_images();
-  options.preprocessing.mean = {0};
-  options.preprocessing.std = {1e-39F};  // pixels are infinite
+  options.preprocessing = {augment::Normalise{{0}, {1e-39}}};  // pixels are infinite
   for (const Outcome& outcome : run_ranks(options, world)) {
     EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
     EXPECT_THAT(outcome.error, HasSubstr("a test loss that is not finite"));

@@ -29,7 +29,7 @@ TrainOptions small_batches(const std::string& model) {  // 4 steps an epoch, the
 
 TrainOptions augmented() {
   TrainOptions options = mlp_options();
-  options.preprocessing.augmentations = {data::PadCrop{.pad = 1}, data::Flip{}};
+  options.preprocessing = {augment::PadCrop{.pad = 1}, augment::Flip{}};
   options.schedule.kind = ScheduleKind::kCosine;
   options.schedule.warmup_epochs = 0.5;
   return options;

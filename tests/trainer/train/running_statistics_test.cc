@@ -34,9 +34,9 @@ std::array<double, 4> moments(const data::Dataset& images, std::span<const std::
   for (std::size_t channel = 0; channel < 2; ++channel) {
     std::vector<double> values;
     for (const std::int64_t id : ids) {
-      for (const std::uint8_t pixel : images.pixels(id).subspan(channel * kPixels, kPixels)) {
-        values.push_back(pixel / 255.0);
-      }
+      augment::Scratch scratch;
+      const auto bytes = images.read(id, scratch).bytes;
+      for (std::size_t i = 0; i < kPixels; ++i) values.push_back(bytes[2 * i + channel] / 255.0);
     }
     const auto count = static_cast<double>(values.size());
     for (const double value : values) result[channel] += value / count;

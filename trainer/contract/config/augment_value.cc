@@ -5,15 +5,15 @@
 
 #include "trainer/contract/config/config_fields.h"
 #include "trainer/contract/config/config_value.h"
-#include "trainer/contract/config/overload.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::contract {
 
 namespace {
 
+using augment::Augmentation;
+
 constexpr std::size_t kMaxAugmentations = 16;
-constexpr std::string_view kNames = "pad-crop|flip|normalise";
 
 // Reads the options of one augmentation; remembers whether anything was wrong.
 class OptionReader {
@@ -23,23 +23,23 @@ class OptionReader {
 
   bool ok() const { return ok_; }
 
+  void fail(const std::string& what) { fail(options_, "", what); }
   void fail(const YAML::Node& node, const std::string& name, const std::string& what) {
     report_(node, name.empty() ? key_ : fmt::format("{}.{}", key_, name), what);
     ok_ = false;
   }
 
   // Refuses every option that is none of `names`.
-  void know(std::string_view names) {
+  void know(const std::vector<std::string_view>& names) {
     if (options_.IsNull()) return;
+    if (names.empty()) return fail(options_, "", "takes no options");
     if (!options_.IsMap()) {
-      fail(options_, "", fmt::format("must be a mapping, got {}", describe(options_)));
-      return;
+      return fail(options_, "", fmt::format("must be a mapping, got {}", describe(options_)));
     }
-    const auto known = split_choices(names);
     for (const auto& option : options_) {
       const std::string name = option.first.Scalar();
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        fail(option.first, "", fmt::format("unknown option {}; {}", quote(name), one_of(known)));
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        fail(option.first, "", fmt::format("unknown option {}; {}", quote(name), one_of(names)));
       }
     }
   }
@@ -98,30 +98,66 @@ class OptionReader {
   bool ok_ = true;
 };
 
+// What an augmentation's options are called.
+struct OptionNames {
+  std::vector<std::string_view> names;
+
+  template <class... Rest>
+  void integer(std::string_view name, const Rest&...) {
+    names.push_back(name);
+  }
+  template <class... Rest>
+  void choice(std::string_view name, const Rest&...) {
+    names.push_back(name);
+  }
+  template <class... Rest>
+  void numbers(std::string_view name, const Rest&...) {
+    names.push_back(name);
+  }
+};
+
+// "pad: 4" of each option.
+struct OptionTexts {
+  std::vector<std::string> texts;
+
+  void integer(std::string_view name, std::int64_t, std::int64_t, std::int64_t value) {
+    texts.push_back(fmt::format("{}: {}", name, value));
+  }
+  template <class Enum>
+  void choice(std::string_view name, Enum value) {
+    texts.push_back(fmt::format("{}: {}", name, word(words_of(value), value)));
+  }
+  void numbers(std::string_view name, double, const std::vector<double>& values) {
+    std::vector<std::string> parts;
+    for (const double value : values) parts.push_back(number_text(value));
+    texts.push_back(fmt::format("{}: [{}]", name, fmt::join(parts, ", ")));
+  }
+};
+
+template <class Step>
+std::optional<Augmentation> read_options(OptionReader& reader) {
+  Step step;
+  OptionNames options;
+  Step::visit_options(step, options);
+  reader.know(options.names);
+  Step::visit_options(step, reader);
+  return reader.ok() ? std::optional<Augmentation>(step) : std::nullopt;
+}
+
+template <class... Steps>
+std::optional<Augmentation> read_one(std::type_identity<std::variant<Steps...>>,
+                                     std::string_view name, OptionReader& reader) {
+  std::optional<Augmentation> result;
+  const bool known =
+      ((name == Steps::kName && (result = read_options<Steps>(reader), true)) || ...);
+  if (!known) reader.fail(fmt::format("unknown augmentation; {}", one_of(augment::kNames)));
+  return result;
+}
+
 std::optional<Augmentation> read_one(const std::string& name, const YAML::Node& options,
                                      const std::string& key, const ReportError& report) {
-  OptionReader reader(options, key, report);
-  Augmentation result = Flip{};
-  if (name == "pad-crop") {
-    PadCrop pad_crop;
-    reader.know("pad|mode|offsets");
-    reader.integer("pad", 1, 4096, pad_crop.pad);
-    reader.choice("mode", pad_crop.mode);
-    reader.choice("offsets", pad_crop.offsets);
-    result = pad_crop;
-  } else if (name == "flip") {
-    if (!options.IsNull()) reader.fail(options, "", "takes no options");
-  } else if (name == "normalise") {
-    Normalise normalise;
-    reader.know("mean|std");
-    reader.numbers("mean", -1e6, normalise.mean);
-    reader.numbers("std", 0, normalise.std);
-    result = normalise;
-  } else {
-    reader.fail(options, "",
-                fmt::format("unknown augmentation; {}", one_of(split_choices(kNames))));
-  }
-  return reader.ok() ? std::optional(result) : std::nullopt;
+  OptionReader reader(options, fmt::format("{}.{}", key, name), report);
+  return read_one(std::type_identity<Augmentation>{}, name, reader);
 }
 
 }  // namespace
@@ -129,9 +165,9 @@ std::optional<Augmentation> read_one(const std::string& name, const YAML::Node& 
 void read_augment(const YAML::Node& node, const std::string& key, std::vector<Augmentation>& result,
                   const ReportError& report) {
   if (!node.IsSequence()) {
-    return report(
-        node, key,
-        fmt::format("must be a list of pad-crop, flip, normalise, got {}", describe(node)));
+    return report(node, key,
+                  fmt::format("must be a list of {}, got {}", fmt::join(augment::kNames, ", "),
+                              describe(node)));
   }
   if (node.size() > kMaxAugmentations) {
     return report(node, key, fmt::format("longer than {} entries", kMaxAugmentations));
@@ -145,43 +181,28 @@ void read_augment(const YAML::Node& node, const std::string& key, std::vector<Au
       const YAML::Node no_options(YAML::NodeType::Null);
       const ReportError at_entry = [&](const YAML::Node&, const std::string& at,
                                        const std::string& what) { report(entry, at, what); };
-      augmentation = read_one(entry.Scalar(), no_options,
-                              fmt::format("{}.{}", entry_key, entry.Scalar()), at_entry);
+      augmentation = read_one(entry.Scalar(), no_options, entry_key, at_entry);
     } else if (entry.IsMap() && entry.size() == 1) {
-      const std::string name = entry.begin()->first.Scalar();
       augmentation =
-          read_one(name, entry.begin()->second, fmt::format("{}.{}", entry_key, name), report);
+          read_one(entry.begin()->first.Scalar(), entry.begin()->second, entry_key, report);
     } else {
       report(entry, entry_key,
              fmt::format("must be {}, or one of them with its options",
-                         one_of(split_choices(kNames))));
+                         one_of(augment::kNames)));
     }
     if (augmentation) result.push_back(*augmentation);
   }
 }
 
 std::string augment_text(const std::vector<Augmentation>& augmentations) {
-  const auto list = [](const std::vector<double>& values) {
-    std::vector<std::string> parts;
-    for (const double value : values) parts.push_back(number_text(value));
-    return fmt::format("[{}]", fmt::join(parts, ", "));
-  };
   std::vector<std::string> parts;
   for (const Augmentation& augmentation : augmentations) {
-    parts.push_back(std::visit(
-        Overload{
-            [](const PadCrop& step) {
-              return fmt::format("{{pad-crop: {{pad: {}, mode: {}, offsets: {}}}}}", step.pad,
-                                 word(words_of(step.mode), step.mode),
-                                 word(words_of(step.offsets), step.offsets));
-            },
-            [](const Flip&) { return std::string("flip"); },
-            [&](const Normalise& step) {
-              return fmt::format("{{normalise: {{mean: {}, std: {}}}}}", list(step.mean),
-                                 list(step.std));
-            },
-        },
-        augmentation));
+    OptionTexts options;
+    std::visit([&](const auto& step) { step.visit_options(step, options); }, augmentation);
+    const std::string_view name = augment::name_of(augmentation);
+    parts.push_back(options.texts.empty()
+                        ? std::string(name)
+                        : fmt::format("{{{}: {{{}}}}}", name, fmt::join(options.texts, ", ")));
   }
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }

@@ -141,7 +141,7 @@ class Reader {
     const MemberRef member = field.member(config);
     const bool is_list = std::holds_alternative<std::vector<double>*>(member) ||
                          std::holds_alternative<std::vector<std::int64_t>*>(member) ||
-                         std::holds_alternative<std::vector<Augmentation>*>(member);
+                         std::holds_alternative<std::vector<augment::Augmentation>*>(member);
     if (!is_list) return YAML::Node(value);
     const std::string flag = fmt::format("--{}", field.key);
     try {

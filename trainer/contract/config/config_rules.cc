@@ -30,44 +30,17 @@ void check_meaning(const TrainerConfig& config, const std::set<std::string, std:
   }
 }
 
-struct ImageShape {
-  std::int64_t channels = 0;  // 0: not known here
-  std::int64_t side = 0;      // the shorter one
-};
-
-ImageShape image_shape(const DataConfig& data) {
+// 0: not known here.
+tensor::Shape image_shape(const DataConfig& data) {
   switch (data.format) {
     case DataFormat::kMnist:
-      return {1, 28};
+      return {1, 1, 28, 28};
     case DataFormat::kCifar10:
-      return {3, 32};
+      return {1, 3, 32, 32};
     case DataFormat::kSynthetic:
-      if (data.shape.size() == 3) return {data.shape[0], std::min(data.shape[1], data.shape[2])};
+      if (data.shape.size() == 3) return {1, data.shape[0], data.shape[1], data.shape[2]};
   }
-  return {};
-}
-
-void check_augment(const DataConfig& data, const ReportRule& report) {
-  const ImageShape image = image_shape(data);
-  for (std::size_t i = 0; i < data.augment.size(); ++i) {
-    if (const auto* pad_crop = std::get_if<PadCrop>(&data.augment[i])) {
-      if (image.side > 0 && pad_crop->pad >= image.side) {
-        report("data.augment",
-               fmt::format("pad {} must be below the image's side, {}", pad_crop->pad, image.side));
-      }
-    }
-    const auto* normalise = std::get_if<Normalise>(&data.augment[i]);
-    if (normalise == nullptr) continue;
-    if (i + 1 != data.augment.size()) report("data.augment", "normalise must come last, and once");
-    const auto channels = static_cast<std::size_t>(image.channels);
-    if (normalise->mean.size() != normalise->std.size() ||
-        (channels > 0 && normalise->mean.size() != channels)) {
-      report("data.augment",
-             fmt::format("normalise needs as many mean and std as channels{}, got {} and {}",
-                         channels > 0 ? fmt::format(" ({})", channels) : "", normalise->mean.size(),
-                         normalise->std.size()));
-    }
-  }
+  return {1, 0, 0, 0};
 }
 
 void check_schedule(const TrainerConfig& config, const ReportRule& report) {
@@ -129,7 +102,9 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
     report("data.shape",
            fmt::format("must be three numbers, [C, H, W], got {}", config.data.shape.size()));
   }
-  check_augment(config.data, report);
+  for (const auto& problem : augment::problems_of(config.data.augment, image_shape(config.data))) {
+    report("data.augment", problem);
+  }
   if (config.optimizer.name == OptimizerKind::kNesterov && config.optimizer.momentum == 0) {
     report("optimizer.momentum", "must be above 0 with nesterov");
   }

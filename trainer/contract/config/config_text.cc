@@ -82,7 +82,7 @@ next sample, trains what is left of the `epochs`, and is as far in its schedule 
 |---|---|---|---|---|
 )";
 
-constexpr std::string_view kReferenceTail = R"(
+constexpr std::string_view kAugmentHead = R"(
 ## data.augment
 
 A list, applied in order to each training image; `normalise` applies in evaluation too. Pixels are
@@ -97,12 +97,9 @@ data:
   - normalise: {mean: [0.4914, 0.4822, 0.4465], std: [0.2023, 0.1994, 0.2010]}
 ```
 
-- `pad-crop` pads each side by `pad` (4), with zeros or mirrored (`mode: zero | symmetric`), and
-  cuts an image of the old size at a random place: 0..2 pad (`offsets: inclusive`), or 0..2 pad - 1
-  as SINGA does (`singa`).
-- `flip` mirrors left and right, every second image on average.
-- `normalise` subtracts `mean` and divides by `std`, one number a channel; once, and last.
+)";
 
+constexpr std::string_view kReferenceTail = R"(
 ## Not in this version
 
 )";
@@ -155,6 +152,8 @@ std::string configuration_reference() {
     page += fmt::format("| `{}` | {} | {} | {} | {} |\n", field.key, values_column(field),
                         default_text(field), kind_text(field.kind), field.doc);
   }
+  page += kAugmentHead;
+  page += augment::meanings();
   page += kReferenceTail;
   for (const Field& field : kFields) {
     for (const std::string_view later : split_choices(field.later)) {

@@ -122,7 +122,7 @@ class ValueReader {
 
   void operator()(std::vector<std::int64_t>* member) const { read_list(member); }
   void operator()(std::vector<double>* member) const { read_list(member); }
-  void operator()(std::vector<Augmentation>* member) const {
+  void operator()(std::vector<augment::Augmentation>* member) const {
     read_augment(node_, std::string(field_.key), *member, report_);
   }
   void operator()(const ChoiceRef& member) const {
@@ -307,8 +307,8 @@ std::string expectation(const Field& field) {
           [&](std::vector<double>*) {
             return fmt::format("a list of numbers, each {}", range_text(field));
           },
-          [](std::vector<Augmentation>*) {
-            return std::string("a list of pad-crop, flip, normalise");
+          [](std::vector<augment::Augmentation>*) {
+            return fmt::format("a list of {}", fmt::join(augment::kNames, ", "));
           },
           [](const ChoiceRef& choice) { return one_of(choice.words); },
       },
@@ -339,7 +339,7 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
           },
           [](const std::vector<std::int64_t>* value) { return list_text(*value); },
           [](const std::vector<double>* value) { return list_text(*value); },
-          [](const std::vector<Augmentation>* value) { return augment_text(*value); },
+          [](const std::vector<augment::Augmentation>* value) { return augment_text(*value); },
           [](const ChoiceRef& value) { return std::string(value.get()); },
       },
       field.member(copy));

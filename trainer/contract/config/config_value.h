@@ -25,9 +25,9 @@ std::string value_text(const Field& field, const TrainerConfig& config);
 std::string expectation(const Field& field);
 
 // data.augment: a list of `flip` and of {pad-crop: {...}}, {normalise: {...}}.
-void read_augment(const YAML::Node& node, const std::string& key, std::vector<Augmentation>& result,
-                  const ReportError& report);
-std::string augment_text(const std::vector<Augmentation>& augmentations);
+void read_augment(const YAML::Node& node, const std::string& key,
+                  std::vector<augment::Augmentation>& result, const ReportError& report);
+std::string augment_text(const std::vector<augment::Augmentation>& augmentations);
 
 // A finite number, or why it is none.
 struct ParsedNumber {

@@ -3,32 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "trainer/augment/augmentation.h"
 #include "trainer/options/options.h"
 
 namespace coxswain::contract {
-
-struct PadCrop {
-  std::int64_t pad = 4;
-  PadMode mode = PadMode::kZero;
-  CropOffsets offsets = CropOffsets::kInclusive;
-  bool operator==(const PadCrop&) const = default;
-};
-
-struct Flip {
-  bool operator==(const Flip&) const = default;
-};
-
-// One value a channel, of pixels in 0..1. At most once and last in the list; evaluation too.
-struct Normalise {
-  std::vector<double> mean;
-  std::vector<double> std;
-  bool operator==(const Normalise&) const = default;
-};
-
-using Augmentation = std::variant<PadCrop, Flip, Normalise>;
 
 struct DataConfig {
   DataFormat format = DataFormat::kMnist;
@@ -37,7 +17,7 @@ struct DataConfig {
   Split split = Split::kShuffle;
   LastBatch last_batch = LastBatch::kKeep;
   std::int64_t workers = 1;
-  std::vector<Augmentation> augment;
+  std::vector<augment::Augmentation> augment;
   std::vector<std::int64_t> shape;  // synthetic: C, H, W; empty: the model's own input
   std::int64_t classes = 0;         // synthetic; 0: the model's own
   std::int64_t size = 10000;        // synthetic: training samples

@@ -1,0 +1,32 @@
+#include "trainer/augment/augmentation.h"
+
+namespace coxswain::augment {
+
+namespace {
+
+template <class... Steps>
+std::string meanings_of(std::type_identity<std::variant<Steps...>>) {
+  std::string text;
+  (text.append(Steps::kMeaning), ...);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> problems_of(const std::vector<Augmentation>& steps,
+                                     const tensor::Shape& shape) {
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (std::holds_alternative<Normalise>(steps[i]) && i + 1 != steps.size()) {
+      problems.emplace_back("normalise must come last, and once");
+    }
+    const auto ask = [&](const auto& step) { return step.problem(shape); };
+    std::string problem = std::visit(ask, steps[i]);
+    if (!problem.empty()) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+std::string meanings() { return meanings_of(std::type_identity<Augmentation>{}); }
+
+}  // namespace coxswain::augment

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "trainer/tensor/philox.h"
+#include "trainer/tensor/shape.h"
+
+namespace coxswain::augment {
+
+// An image that somebody else owns. The channels of a pixel stand together, as decoders give them
+// and as changes of colour need them.
+struct Image {
+  tensor::Shape shape;                  // (1, C, H, W)
+  std::span<const std::uint8_t> bytes;  // (H, W, C), 0..255
+};
+
+// Where an image is made; kept, so that the next one allocates nothing.
+using Scratch = std::vector<std::uint8_t>;
+
+// Calls `loop` with the number of channels: as a constant where it is a usual one, so that loops
+// over the channels of a pixel are unrolled.
+template <class Loop>
+void for_channels(std::int64_t channels, Loop loop) {
+  if (channels == 1) return loop(std::integral_constant<std::int64_t, 1>());
+  if (channels == 3) return loop(std::integral_constant<std::int64_t, 3>());
+  loop(channels);
+}
+
+// The bytes of an image whose channels are planes, (C, H, W), as (H, W, C).
+inline void interleave(std::span<const std::uint8_t> planes, const tensor::Shape& shape,
+                       std::span<std::uint8_t> out) {
+  for_channels(shape.c, [&](auto channels) {
+    const std::int64_t plane = shape.h * shape.w;
+    const std::uint8_t* from = planes.data();
+    std::uint8_t* to = out.data();
+    for (std::int64_t i = 0; i < plane; ++i, ++from, to += channels) {
+      for (std::int64_t c = 0; c < channels; ++c) to[c] = from[c * plane];
+    }
+  });
+}
+
+// What a sample's random numbers are keyed by (docs/design.md, "Random numbers"): equal on whatever
+// rank reads it.
+struct SampleKey {
+  std::uint64_t seed = 0;
+  std::int64_t sample_id = 0;
+  std::int64_t epoch = 0;
+};
+
+// The random numbers of one augmentation of one sample. Its stream is the augmentation's name:
+// "flip", "flip#1" for the second flip of a list, and so on.
+struct Random {
+  SampleKey key;
+  std::uint32_t stream = 0;
+
+  std::array<std::uint32_t, 4> words() const {
+    return tensor::philox(key.seed, {static_cast<std::uint32_t>(key.sample_id),
+                                     static_cast<std::uint32_t>(key.epoch), stream, 0});
+  }
+};
+
+}  // namespace coxswain::augment
