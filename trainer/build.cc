@@ -176,6 +176,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.split = config.data.split;
   options.last_batch = config.data.last_batch;
   options.preprocessing = config.data.augment;
+  options.data_workers = static_cast<int>(config.data.workers);
   options.epochs = config.epochs;
   options.steps = config.steps;
   if (!options.epochs && !options.steps) options.epochs = 10;

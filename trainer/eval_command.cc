@@ -52,8 +52,8 @@ int run_eval(const CommandLine& line) {
   const std::int64_t batch =
       options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
   const train::Scores scores =
-      train::evaluate(executables, *dataset, {batch, options.preprocessing}, *communicator,
-                      {1, options.virtual_shards, 1});
+      train::evaluate(executables, *dataset, {batch, options.preprocessing, options.data_workers},
+                      *communicator, {1, options.virtual_shards, 1});
   if (line.log_format == "json") {
     fmt::print(
         "{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{}"

@@ -50,7 +50,7 @@ inline const std::vector<TrainingChange>& training_changes() {
        {"$DIR/one", "$DIR/two"}},
       {.key = "data.split", .ranks = 2},
       {"data.lastBatch", "data.size=44"},
-      {.key = "data.workers", .values = {"1", "2"}, .refused = true},
+      {"data.workers", "", {"1", "2"}},
       {"data.augment",
        "",
        {"[]", R"(["flip"])", R"(["pad-crop"])", R"([{"pad-crop":{"pad":2}}])",

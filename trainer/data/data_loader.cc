@@ -15,29 +15,42 @@ namespace coxswain::data {
 
 namespace {
 
-// Fills a batch that may have been used before.
-void prepare(const Dataset& dataset, std::uint64_t seed, Preprocessor& preprocessor,
-             augment::Scratch& scratch, const BatchRequest& request, HostBatch& batch) {
+// A batch under way. Its rows are claimed in order and settle in any.
+struct Slot {
+  std::unique_ptr<HostBatch> batch;
+  std::size_t rows = 0;  // to prepare: of the padding the first alone
+  std::size_t claimed = 0;
+  std::size_t settled = 0;
+  std::size_t failed_row = SIZE_MAX;
+  std::exception_ptr error = {};  // of that row; no more are claimed then
+
+  bool is_claimable() const { return claimed < rows && error == nullptr; }
+  bool is_done() const { return settled == claimed && !is_claimable(); }
+};
+
+// Lays out a batch that may have been used before.
+Slot make_slot(const Dataset& dataset, BatchRequest request, std::unique_ptr<HostBatch> batch) {
   const std::size_t valid = request.sample_ids.size();
   assert(request.rows == 0 || request.rows >= static_cast<std::int64_t>(valid));
   const std::size_t rows = request.rows == 0 ? valid : static_cast<std::size_t>(request.rows);
   const auto sample = static_cast<std::size_t>(dataset.sample_shape().per_sample());
-  batch.valid = static_cast<std::int64_t>(valid);
-  batch.epoch = request.epoch;
-  batch.images.resize(rows * sample);
-  batch.labels.resize(rows);
-  batch.sample_ids.resize(rows);
-  const std::int64_t filler = valid > 0 ? request.sample_ids.front() : 0;
+  batch->valid = static_cast<std::int64_t>(valid);
+  batch->epoch = request.epoch;
+  batch->images.resize(rows * sample);
+  batch->sample_ids = std::move(request.sample_ids);
+  batch->sample_ids.resize(rows, valid > 0 ? batch->sample_ids.front() : 0);
+  batch->labels.resize(rows);
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::int64_t id = row < valid ? request.sample_ids[row] : filler;
-    batch.sample_ids[row] = id;
-    batch.labels[row] = dataset.label(id);
-    const std::span<float> out(batch.images.data() + row * sample, sample);
-    if (row > valid) {  // a copy of the first padding row
-      std::copy_n(batch.images.data() + valid * sample, sample, out.data());
-    } else {
-      preprocessor.run({seed, id, request.epoch}, dataset.read(id, scratch), out);
-    }
+    batch->labels[row] = dataset.label(batch->sample_ids[row]);
+  }
+  return {.batch = std::move(batch), .rows = std::min(rows, valid + 1)};
+}
+
+// The rest of the padding, as its first row.
+void pad(HostBatch& batch, std::size_t sample) {
+  const auto valid = static_cast<std::size_t>(batch.valid);
+  for (std::size_t row = valid + 1; row < batch.labels.size(); ++row) {
+    std::copy_n(batch.images.data() + valid * sample, sample, batch.images.data() + row * sample);
   }
 }
 
@@ -48,59 +61,121 @@ struct DataLoader::State {
       : dataset(the_dataset),
         options(std::move(the_options)),
         next_request(std::move(the_next_request)),
-        preprocessor(options.preprocessing, dataset.sample_shape(), options.training) {
-    assert(options.depth >= 1);
-    thread = std::jthread([this](const std::stop_token& stop) { produce(stop); });
+        sample(static_cast<std::size_t>(dataset.sample_shape().per_sample())) {
+    assert(options.depth >= 1 && options.workers >= 1);
+    const Preprocessor preprocessor(options.preprocessing, dataset.sample_shape(),
+                                    options.training);
+    for (int i = 0; i < options.workers; ++i) {
+      threads.emplace_back(
+          [this, preprocessor](const std::stop_token& stop) { work(stop, preprocessor); });
+    }
   }
 
-  void produce(const std::stop_token& stop) {
+  void work(const std::stop_token& stop, Preprocessor preprocessor) {
+    augment::Scratch scratch;
+    std::unique_lock lock(mutex);
+    const auto has_work = [&] { return claimable() != nullptr || may_ask() || ended; };
+    while (changed.wait(lock, stop, has_work) && !stop.stop_requested()) {
+      if (Slot* slot = claimable()) {
+        prepare_some(lock, *slot, preprocessor, scratch);
+      } else if (may_ask()) {
+        ask(lock);
+      } else {
+        return;
+      }
+    }
+  }
+
+  Slot* claimable() {
+    const auto found = std::ranges::find_if(slots, &Slot::is_claimable);
+    return found == slots.end() ? nullptr : &*found;
+  }
+
+  bool may_ask() const {
+    return !asking && !ended && slots.size() < static_cast<std::size_t>(options.depth);
+  }
+
+  // One thread alone takes the whole batch; of several each takes a part, and comes again.
+  std::size_t share(const Slot& slot) const {
+    const auto workers = static_cast<std::size_t>(options.workers);
+    const std::size_t parts = workers == 1 ? 1 : 4 * workers;
+    return std::min((slot.rows + parts - 1) / parts, slot.rows - slot.claimed);
+  }
+
+  void prepare_some(std::unique_lock<std::mutex>& lock, Slot& slot, Preprocessor& preprocessor,
+                    augment::Scratch& scratch) {
+    std::size_t row = slot.claimed;
+    const std::size_t count = share(slot);
+    slot.claimed += count;
+    const std::size_t end = slot.claimed;
+    lock.unlock();
+    std::exception_ptr thrown;
+    try {
+      for (; row < end; ++row) {
+        const std::int64_t id = slot.batch->sample_ids[row];
+        preprocessor.run({options.seed, id, slot.batch->epoch}, dataset.read(id, scratch),
+                         std::span(slot.batch->images).subspan(row * sample, sample));
+      }
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    lock.lock();
+    slot.settled += count;
+    if (thrown != nullptr && row < slot.failed_row) {
+      slot.failed_row = row;
+      slot.error = thrown;
+      ended = true;
+    }
+    if (!slot.is_done()) return;
+    if (slot.error == nullptr) pad(*slot.batch, sample);
+    changed.notify_all();
+  }
+
+  void ask(std::unique_lock<std::mutex>& lock) {
+    asking = true;
+    std::unique_ptr<HostBatch> batch;
+    if (!spare.empty()) {
+      batch = std::move(spare.back());
+      spare.pop_back();
+    }
+    lock.unlock();
+    std::optional<Slot> slot;
     std::exception_ptr caught;
     try {
-      while (std::optional<BatchRequest> request = next_request()) {
-        std::unique_ptr<HostBatch> batch = take_free(stop);
-        if (batch == nullptr) return;
-        prepare(dataset, options.seed, preprocessor, scratch, *request, *batch);
-        const std::lock_guard lock(mutex);
-        ready.push_back(std::move(batch));
-        changed.notify_all();
+      if (std::optional<BatchRequest> request = next_request()) {
+        if (batch == nullptr) batch = std::make_unique<HostBatch>();
+        slot = make_slot(dataset, std::move(*request), std::move(batch));
       }
     } catch (...) {
       caught = std::current_exception();
     }
-    const std::lock_guard lock(mutex);
-    error = caught;
-    finished = true;
+    lock.lock();
+    asking = false;
+    if (slot) {
+      slots.push_back(std::move(*slot));
+    } else {
+      ended = true;
+      error = caught;
+    }
     changed.notify_all();
   }
 
-  // A batch to fill, once the queue has room; nullptr when asked to stop.
-  std::unique_ptr<HostBatch> take_free(const std::stop_token& stop) {
-    std::unique_lock lock(mutex);
-    const auto has_room = [&] { return ready.size() < static_cast<std::size_t>(options.depth); };
-    if (!changed.wait(lock, stop, has_room) || stop.stop_requested()) return nullptr;
-    if (spare.empty()) return std::make_unique<HostBatch>();
-    std::unique_ptr<HostBatch> batch = std::move(spare.back());
-    spare.pop_back();
-    return batch;
-  }
-
-  // Used by the thread alone, once it runs.
   const Dataset& dataset;
   const LoaderOptions options;
-  const NextRequest next_request;
-  Preprocessor preprocessor;
-  augment::Scratch scratch;
+  const NextRequest next_request;  // called by the thread that asks
+  const std::size_t sample;        // pixels of an image, over its channels
 
   mutable std::mutex mutex;
   std::condition_variable_any changed;  // any of the members below
-  std::deque<std::unique_ptr<HostBatch>> ready;
+  std::deque<Slot> slots;               // in the order of their requests
   std::vector<std::unique_ptr<HostBatch>> spare;
   std::unique_ptr<HostBatch> current;
-  bool finished = false;
-  std::exception_ptr error;
+  bool asking = false;
+  bool ended = false;        // no more is asked for
+  std::exception_ptr error;  // of next_request
   std::chrono::steady_clock::duration waited{};
 
-  std::jthread thread;  // last: stopped and joined before anything that it uses goes
+  std::vector<std::jthread> threads;  // last: stopped and joined before anything that they use goes
 };
 
 DataLoader::DataLoader(const Dataset& dataset, LoaderOptions options, NextRequest next_request)
@@ -112,18 +187,19 @@ const HostBatch* DataLoader::next() {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   if (s.current != nullptr) s.spare.push_back(std::move(s.current));
-  const auto answerable = [&] { return !s.ready.empty() || s.finished; };
+  const auto answerable = [&] {
+    return s.slots.empty() ? s.ended && !s.asking : s.slots.front().is_done();
+  };
   if (!answerable()) {
     const auto start = std::chrono::steady_clock::now();
     s.changed.wait(lock, answerable);
     s.waited += std::chrono::steady_clock::now() - start;
   }
-  if (s.ready.empty()) {
-    if (s.error != nullptr) std::rethrow_exception(s.error);
-    return nullptr;
-  }
-  s.current = std::move(s.ready.front());
-  s.ready.pop_front();
+  const std::exception_ptr error = s.slots.empty() ? s.error : s.slots.front().error;
+  if (error != nullptr) std::rethrow_exception(error);
+  if (s.slots.empty()) return nullptr;
+  s.current = std::move(s.slots.front().batch);
+  s.slots.pop_front();
   s.changed.notify_all();
   return s.current.get();
 }

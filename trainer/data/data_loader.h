@@ -33,13 +33,15 @@ struct LoaderOptions {
   Preprocessing preprocessing;
   bool training = true;
   std::uint64_t seed = 0;
-  int depth = 4;  // batches prepared ahead
+  int depth = 4;    // batches prepared ahead
+  int workers = 1;  // threads that share the rows of a batch
 };
 
-// Resource. Prepares batches on a thread of its own, a bounded number ahead, in the order of
-// `next_request`, which is called on that thread until it returns nothing. Buffers are reused: no
-// allocation once warm. The dataset must outlive it; throws Error (65) when the preprocessing
-// does not suit its samples.
+// Resource. Prepares batches on threads of its own, a bounded number ahead, in the order of
+// `next_request`, which is called on one of them at a time until it returns nothing. A row depends
+// on its sample alone: any number of threads makes the same batches. Buffers are reused: no
+// allocation once warm. The dataset must outlive it; throws Error (65) when the preprocessing does
+// not suit its samples.
 class DataLoader {
  public:
   using NextRequest = std::function<std::optional<BatchRequest>()>;
@@ -49,8 +51,8 @@ class DataLoader {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  // The next batch, or nullptr after the last. Valid until the next call. Rethrows what the thread
-  // threw, after the batches that were ready before. From one thread at a time.
+  // The next batch, or nullptr after the last. Valid until the next call. Rethrows what a thread
+  // threw, of the first row that failed, after the batches before. From one thread at a time.
   const HostBatch* next();
 
   // Time that next() spent waiting so far: the job is input-bound when this is a good part of the

@@ -52,6 +52,7 @@ LossSums score_rows(backend::Executable& executable, const data::Dataset& datase
   data::LoaderOptions loader_options;
   loader_options.preprocessing = options.preprocessing;
   loader_options.training = false;
+  loader_options.workers = options.data_workers;
   data::DataLoader loader(dataset, loader_options, [&]() -> std::optional<data::BatchRequest> {
     if (next >= rows.last) return std::nullopt;
     data::BatchRequest request;

@@ -22,6 +22,7 @@ struct EvaluationOptions {
   std::int64_t batch =
       256;  // rows a forward pass; the last one is padded and the padding not scored
   data::Preprocessing preprocessing;  // normalisation alone is applied
+  int data_workers = 1;
 };
 
 // Each rank (or virtual shard) scores one contiguous cut; the sums travel by the reduction of

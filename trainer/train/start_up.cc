@@ -207,7 +207,10 @@ class StartUp {
       now_.executables->get(graph::Mode::kEvaluation, evaluation_batch(options_));
     }
     now_.loader = std::make_unique<data::DataLoader>(
-        with_.training, data::LoaderOptions{options_.preprocessing, true, options_.seed},
+        with_.training,
+        data::LoaderOptions{.preprocessing = options_.preprocessing,
+                            .seed = options_.seed,
+                            .workers = options_.data_workers},
         BatchSource(sampler(options_, now_.state, with_.training), now_.cut, rank,
                     {now_.state.epoch, place(now_.state, with_.training)},
                     options_.epochs.value_or(INT64_MAX)));

@@ -57,6 +57,7 @@ struct TrainOptions {
   Split split = Split::kShuffle;
   LastBatch last_batch = LastBatch::kKeep;
   data::Preprocessing preprocessing;
+  int data_workers = 1;  // threads that read and prepare images
 
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> steps;

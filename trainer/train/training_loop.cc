@@ -210,8 +210,8 @@ std::function<checkpoint::Contents()> Training::with_state(
 void Training::evaluate_now() {
   fail_here(Phase::kEvaluate);
   scores_ = evaluate(*now_.executables, *with_.test,
-                     {evaluation_batch(options_), options_.preprocessing}, *with_.communicator,
-                     now_.cut);
+                     {evaluation_batch(options_), options_.preprocessing, options_.data_workers},
+                     *with_.communicator, now_.cut);
   scored_step_ = state().step;
   state().last_accuracy = scores_->accuracy;
   state().last_loss = scores_->loss;

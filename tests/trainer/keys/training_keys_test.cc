@@ -190,7 +190,8 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
     return clock += std::chrono::seconds(change.seconds_a_look);
   };
   std::string seen =
-      fmt::format("deadline of a step: {} s\n", mpi_options(config).step_deadline_seconds);
+      fmt::format("deadline of a step: {} s, {} threads prepare images\n",
+                  mpi_options(config).step_deadline_seconds, options.data_workers);
   for (const train::Outcome& outcome : run_ranks(options, world))
     seen += fmt::format("{}\nweights {} slots {}\n{}", outcome.error, digest(outcome.weights),
                         digest(outcome.slots), to_text(outcome.told));
