@@ -379,7 +379,7 @@ TEST(ReferenceBackend, learns) {
   for (int step = 0; step < 30; ++step) {
     run.forward();
     run.backward();
-    backend->update(rule, {.lr = 0.1F}, *run.parameters);
+    backend->update(rule, {.lr = 0.1F}, 1, *run.parameters);
     run.executable->parameters_changed();
   }
   EXPECT_LT(run.forward().loss, 0.05 * first);
