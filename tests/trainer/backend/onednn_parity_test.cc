@@ -120,6 +120,12 @@ std::vector<OperationCase> operations() {
          const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
          return head(b, b.max_pool(b.relu(b.conv(x, "c2", 9, 3, 1, 0, true, kInit)), 2, 2));
        }},
+      {"other_pools_after_a_pool_in_lanes",
+       {1, 2, 18, 18},
+       [=](Builder& b) {
+         const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
+         return head(b, b.global_avg_pool(b.avg_pool(b.max_pool(x, 3, 1, 1), 2, 2)));
+       }},
       {"conv_1x1_stride_2",
        {1, 17, 7, 7},
        [=](Builder& b) {

@@ -112,11 +112,10 @@ std::optional<LanesConvolution> lanes_convolution(const Program& program, int in
   const Node& node = node_of(program, index);
   const tensor::Shape& input = node_of(program, node.inputs[0]).shape;
   const Type type = compute_type(program);
-  const auto in_lanes = [&](const Node& reader) {
-    return reader.op == graph::Op::kMaxPool && reader.pad == 0 && reader.kernel == reader.stride;
-  };
   for (const Node& reader : program.graph.nodes) {
-    if (std::ranges::count(reader.inputs, index) > 0 && !in_lanes(reader)) return std::nullopt;
+    if (std::ranges::count(reader.inputs, index) > 0 && !pools_in_lanes(reader)) {
+      return std::nullopt;
+    }
   }
   const bool shape = node.stride == 1 && node.pad == 0 && (node.kernel == 3 || node.kernel == 5) &&
                      node.channels % 16 != 0 && to_type(node.type) == type;

@@ -97,6 +97,10 @@ void record_lanes_data(Plan& plan, const Step& step, const LanesConvolution& con
   deliver(plan, step.writes[0], d_x);
 }
 
+bool pools_in_lanes(const Node& node) {
+  return node.op == graph::Op::kMaxPool && node.pad == 0 && node.kernel == node.stride;
+}
+
 Tensor record_lanes_pool_forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const Tensor& x = plan.edge(node.inputs[0]);

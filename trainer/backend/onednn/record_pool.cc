@@ -16,6 +16,16 @@ Window pool_window(const Plan& plan, const Node& node) {
   return {.kernel = {input.h, input.w}, .strides = {1, 1}, .pad_low = {0, 0}, .pad_high = {0, 0}};
 }
 
+bool runs_in_lanes(const Plan& plan, const Node& node) {
+  return is_lanes_order(plan.edge(node.inputs[0]).desc) && pools_in_lanes(node);
+}
+
+// oneDNN's kernels know no order that has the batch inside.
+Desc source_order(const Plan& plan, const Node& node) {
+  const Desc& desc = plan.edge(node.inputs[0]).desc;
+  return is_lanes_order(desc) ? plain(dims_of(desc), type_of(desc)) : desc;
+}
+
 dnnl::algorithm algorithm_of(const Node& node) {
   return node.op == graph::Op::kMaxPool ? dnnl::algorithm::pooling_max
                                         : dnnl::algorithm::pooling_avg_exclude_padding;
@@ -24,16 +34,16 @@ dnnl::algorithm algorithm_of(const Node& node) {
 void forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   State& state = plan.keep(step.node, State{});
-  const Tensor& source = plan.edge(node.inputs[0]);
-  if (is_lanes_order(source.desc)) {
+  if (runs_in_lanes(plan, node)) {
     state.workspace = record_lanes_pool_forward(plan, step);
     return;
   }
+  const Tensor source = converted(plan, plan.edge(node.inputs[0]), source_order(plan, node));
   const auto kind = plan.program.training ? dnnl::prop_kind::forward_training
                                           : dnnl::prop_kind::forward_inference;
   state.forward = pool_forward(plan.tape.engine(), kind, algorithm_of(node), source.desc,
-                            any_order(to_dims(node.shape), type_of(source.desc)),
-                            pool_window(plan, node), user_scratchpad());
+                               any_order(to_dims(node.shape), type_of(source.desc)),
+                               pool_window(plan, node), user_scratchpad());
   const Tensor output = plan.tape.new_tensor(state.forward->dst_desc());
   std::vector<Argument> arguments{{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}};
   if (state.forward->workspace_desc().get_size() > 0) {
@@ -48,8 +58,8 @@ void forward(Plan& plan, const Step& step) {
 void backward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const State& state = plan.kept_of<State>(step.node);
-  const Desc& source = plan.edge(node.inputs[0]).desc;
   if (!state.forward) return record_lanes_pool_backward(plan, step, *state.workspace);
+  const Desc source = source_order(plan, node);
   const Desc output = state.forward->dst_desc();
   const PoolBackward kernel =
       pool_backward(plan.tape.engine(), algorithm_of(node), source, output, pool_window(plan, node),
