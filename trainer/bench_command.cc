@@ -95,11 +95,12 @@ double limit(const contract::TrainerConfig& config, const data::Dataset& dataset
   train::initialise(program, config.seed, backend, *parameters);
   const auto executable = backend.prepare(program, *parameters);
   const auto rows = static_cast<std::size_t>(config.batch_size);
-  const std::vector<float> images(
-      rows * static_cast<std::size_t>(dataset.sample_shape().per_sample()), 0.5F);
+  const tensor::Shape sample = dataset.sample_shape();
+  const std::vector<std::uint8_t> images(rows * static_cast<std::size_t>(sample.per_sample()));
+  const std::vector<float> table(static_cast<std::size_t>(sample.c * tensor::kPixelValues), 0.5F);
   const std::vector<std::int32_t> labels(rows, 0);
   const std::vector<std::int64_t> ids(rows, 0);
-  backend::forward(*executable, {images, labels, ids, 0, 0, config.batch_size, 1});
+  backend::forward(*executable, {{images, table}, labels, ids, 0, 0, config.batch_size, 1});
   backend::backward(*executable, [](int) {});
   double seconds = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {

@@ -3,10 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "trainer/tensor/philox.h"
+#include "trainer/tensor/pixels.h"
 #include "trainer/tensor/shape.h"
 
 namespace coxswain::augment {
@@ -21,14 +21,7 @@ struct Image {
 // Where an image is made; kept, so that the next one allocates nothing.
 using Scratch = std::vector<std::uint8_t>;
 
-// Calls `loop` with the number of channels: as a constant where it is a usual one, so that loops
-// over the channels of a pixel are unrolled.
-template <class Loop>
-void for_channels(std::int64_t channels, Loop loop) {
-  if (channels == 1) return loop(std::integral_constant<std::int64_t, 1>());
-  if (channels == 3) return loop(std::integral_constant<std::int64_t, 3>());
-  loop(channels);
-}
+using tensor::for_channels;
 
 // The bytes of an image whose channels are planes, (C, H, W), as (H, W, C).
 inline void interleave(std::span<const std::uint8_t> planes, const tensor::Shape& shape,

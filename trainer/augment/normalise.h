@@ -9,7 +9,7 @@
 namespace coxswain::augment {
 
 // One value a channel, of pixels in 0..1; in evaluation too. It makes no image of an image: what
-// the model reads is made of the bytes by PixelTable.
+// the model reads is made of the bytes by pixel_table.
 struct Normalise {
   static constexpr std::string_view kName = "normalise";
   static constexpr std::string_view kMeaning =
@@ -34,39 +34,18 @@ struct Normalise {
   }
 };
 
-// Value. From bytes to what the model reads: x = (pixel/255 - mean[c]) / std[c], in float32 and in
-// this order.
-class PixelTable {
- public:
-  // Without normalisation: pixel/255.
-  PixelTable(const Normalise* normalise, std::int64_t channels) {
-    for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-      const float mean = normalise == nullptr ? 0.0F : static_cast<float>(normalise->mean[c]);
-      const float deviation = normalise == nullptr ? 1.0F : static_cast<float>(normalise->std[c]);
-      for (int pixel = 0; pixel < kPixelValues; ++pixel) {
-        table_.push_back((static_cast<float>(pixel) / 255.0F - mean) / deviation);
-      }
+// What each value of a byte becomes, (C, 256): x = (pixel/255 - mean[c]) / std[c], in float32 and
+// in this order. Without normalisation: pixel/255.
+inline std::vector<float> pixel_table(const Normalise* normalise, std::int64_t channels) {
+  std::vector<float> table;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    const float mean = normalise == nullptr ? 0.0F : static_cast<float>(normalise->mean[c]);
+    const float deviation = normalise == nullptr ? 1.0F : static_cast<float>(normalise->std[c]);
+    for (int pixel = 0; pixel < tensor::kPixelValues; ++pixel) {
+      table.push_back((static_cast<float>(pixel) / 255.0F - mean) / deviation);
     }
   }
-
-  // (H, W, C) bytes to (C, H, W) floats.
-  void convert(const Image& image, std::span<float> out) const {
-    for_channels(image.shape.c, [&](auto channels) {
-      const std::int64_t plane = image.shape.h * image.shape.w;
-      const std::uint8_t* from = image.bytes.data();
-      const float* table = table_.data();
-      float* to = out.data();
-      for (std::int64_t i = 0; i < plane; ++i, from += channels, ++to) {
-        for (std::int64_t c = 0; c < channels; ++c) {
-          to[c * plane] = table[c * kPixelValues + from[c]];
-        }
-      }
-    });
-  }
-
- private:
-  static constexpr int kPixelValues = 256;
-  std::vector<float> table_;  // (C, 256): what each pixel value becomes
-};
+  return table;
+}
 
 }  // namespace coxswain::augment

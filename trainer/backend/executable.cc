@@ -14,13 +14,15 @@ void check(const graph::Program& program, const Batch& batch) {
   const tensor::Shape& shape = program.graph.input().shape;
   const std::int64_t classes = program.graph.logits().shape.c;
   const auto rows = static_cast<std::size_t>(shape.n);
-  if (static_cast<std::int64_t>(batch.images.size()) != shape.elements() ||
+  if (std::ssize(batch.images.bytes) != shape.elements() ||
+      std::ssize(batch.images.table) != shape.c * tensor::kPixelValues ||
       batch.labels.size() != rows || batch.sample_ids.size() != rows || batch.valid < 0 ||
       batch.valid > shape.n) {
     throw Error(
         ExitCode::kInternal,
-        fmt::format("[backend] a batch of {} floats and {} labels, {} valid, for an input of {}",
-                    batch.images.size(), batch.labels.size(), batch.valid, tensor::to_text(shape)));
+        fmt::format("[backend] a batch of {} bytes and {} labels, {} valid, for an input of {}",
+                    batch.images.bytes.size(), batch.labels.size(), batch.valid,
+                    tensor::to_text(shape)));
   }
   for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
     if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;

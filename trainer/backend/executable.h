@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "trainer/graph/program.h"
+#include "trainer/tensor/pixels.h"
 #include "trainer/tensor/slice.h"
 
 namespace coxswain::backend {
 
-// View. The rows of one step, canonical. Must stay valid until the step's backward is over.
+// View. The rows of one step, as they are stored: the device makes floats of them. Must stay valid
+// until the step's backward is over.
 struct Batch {
-  std::span<const float> images;             // (N, C, H, W)
+  tensor::Pixels images;
   std::span<const std::int32_t> labels;      // (N)
   std::span<const std::int64_t> sample_ids;  // (N): key the random numbers of dropout
   std::uint64_t seed = 0;

@@ -65,6 +65,7 @@ struct DataLoader::State {
     assert(options.depth >= 1 && options.workers >= 1);
     const Preprocessor preprocessor(options.preprocessing, dataset.sample_shape(),
                                     options.training);
+    table.assign(preprocessor.table().begin(), preprocessor.table().end());
     for (int i = 0; i < options.workers; ++i) {
       threads.emplace_back(
           [this, preprocessor](const std::stop_token& stop) { work(stop, preprocessor); });
@@ -163,7 +164,8 @@ struct DataLoader::State {
   const Dataset& dataset;
   const LoaderOptions options;
   const NextRequest next_request;  // called by the thread that asks
-  const std::size_t sample;        // pixels of an image, over its channels
+  const std::size_t sample;        // bytes of an image
+  std::vector<float> table;
 
   mutable std::mutex mutex;
   std::condition_variable_any changed;  // any of the members below
@@ -182,6 +184,8 @@ DataLoader::DataLoader(const Dataset& dataset, LoaderOptions options, NextReques
     : state_(std::make_unique<State>(dataset, std::move(options), std::move(next_request))) {}
 
 DataLoader::~DataLoader() = default;
+
+std::span<const float> DataLoader::table() const { return state_->table; }
 
 const HostBatch* DataLoader::next() {
   State& s = *state_;

@@ -22,7 +22,7 @@ struct BatchRequest {
 
 // Value. A prepared batch; `sample_ids` and `labels` have images' number of rows.
 struct HostBatch {
-  std::vector<float> images;  // (N, C, H, W)
+  std::vector<std::uint8_t> images;  // (N, H, W, C)
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> sample_ids;
   std::int64_t valid = 0;  // rows before padding
@@ -54,6 +54,9 @@ class DataLoader {
   // The next batch, or nullptr after the last. Valid until the next call. Rethrows what a thread
   // threw, of the first row that failed, after the batches before. From one thread at a time.
   const HostBatch* next();
+
+  // What makes the images' bytes what the model reads; see tensor::Pixels.
+  std::span<const float> table() const;
 
   // Time that next() spent waiting so far: the job is input-bound when this is a good part of the
   // run.

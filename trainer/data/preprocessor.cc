@@ -24,7 +24,7 @@ const augment::Normalise* normalisation(const Preprocessing& steps) {
 }  // namespace
 
 Preprocessor::Preprocessor(const Preprocessing& steps, const tensor::Shape& sample, bool training)
-    : table_(normalisation(checked(steps, sample)), sample.c) {
+    : table_(augment::pixel_table(normalisation(checked(steps, sample)), sample.c)) {
   if (!training) return;
   std::array<int, augment::kNames.size()> seen{};
   for (const augment::Augmentation& step : steps) {
@@ -34,7 +34,8 @@ Preprocessor::Preprocessor(const Preprocessing& steps, const tensor::Shape& samp
   }
 }
 
-void Preprocessor::run(const augment::SampleKey& key, augment::Image image, std::span<float> out) {
+void Preprocessor::run(const augment::SampleKey& key, augment::Image image,
+                       std::span<std::uint8_t> out) {
   assert(out.size() == image.bytes.size());
   std::size_t free = 0;
   for (const Step& step : steps_) {
@@ -50,7 +51,7 @@ void Preprocessor::run(const augment::SampleKey& key, augment::Image image, std:
         step.augmentation);
     if (image.bytes.data() == scratch.data()) free = 1 - free;
   }
-  table_.convert(image, out);
+  std::ranges::copy(image.bytes, out.begin());
 }
 
 }  // namespace coxswain::data

@@ -9,15 +9,17 @@ namespace coxswain::data {
 // The steps of data.augment, in order. Evaluation normalises alone.
 using Preprocessing = std::vector<augment::Augmentation>;
 
-// Resource. From stored pixels to what the model reads: for many samples of one shape, on one
-// thread.
+// Resource. From stored images to those that the model reads: for many samples of one shape, on
+// one thread.
 class Preprocessor {
  public:
   // Throws Error (65) when the steps do not suit samples of this shape.
   Preprocessor(const Preprocessing& steps, const tensor::Shape& sample, bool training);
 
-  // Writes one sample, (C, H, W), into `out`.
-  void run(const augment::SampleKey& key, augment::Image image, std::span<float> out);
+  // Writes one sample, (H, W, C), into `out`.
+  void run(const augment::SampleKey& key, augment::Image image, std::span<std::uint8_t> out);
+  // What makes its bytes what the model reads; see tensor::Pixels.
+  std::span<const float> table() const { return table_; }
 
  private:
   struct Step {
@@ -26,7 +28,7 @@ class Preprocessor {
   };
 
   std::vector<Step> steps_;  // from image to image
-  augment::PixelTable table_;
+  std::vector<float> table_;
   std::array<augment::Scratch, 2> scratch_;  // a step reads one and writes the other
 };
 

@@ -136,8 +136,13 @@ void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
     backend::Executable& executable = now_.executables->get(
         graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
     fail_here(Phase::kForward);
-    backend::forward(executable, {rows.images, rows.labels, rows.sample_ids, options_.seed,
-                                  rows.epoch, rows.valid, divisor});
+    backend::forward(executable, {{rows.images, now_.loader->table()},
+                                  rows.labels,
+                                  rows.sample_ids,
+                                  options_.seed,
+                                  rows.epoch,
+                                  rows.valid,
+                                  divisor});
     executable.write_sums(parameters.gradients(parameters.layout().control()));
     fail_here(Phase::kBackward);
     backend::backward(executable,

@@ -186,7 +186,7 @@ TEST(CheckedBackend, catches_a_nan) {
 TEST(CheckedBackend, accepts_a_nan_where_the_reference_has_one) {
   const auto backend = checked(kHarmless);
   ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {});
-  run.images[0] = std::nanf("");
+  run.set_image(0, std::nanf(""));
   EXPECT_TRUE(std::isnan(run.forward().loss));
 }
 

@@ -53,21 +53,38 @@ ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOp
   executable = on.prepare(program, *parameters);
 
   const graph::Shape& input = program.graph.input().shape;
-  images.resize(static_cast<std::size_t>(input.elements()));
-  for (std::size_t i = 0; i < images.size(); ++i) images[i] = uniform(options.seed, kImages, i);
+  table.resize(static_cast<std::size_t>(input.c * tensor::kPixelValues));
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = uniform(options.seed, kImages, i);
+  for (std::int64_t i = 0; i < input.elements(); ++i) {
+    const std::int64_t sample = i / input.per_sample();
+    const std::int64_t pixel = i % input.per_sample() / input.c;
+    bytes.push_back(static_cast<std::uint8_t>(167 * pixel + 31 * (i % input.c) + 89 * sample));
+  }
+  images.resize(bytes.size());
+  tensor::to_floats({bytes, table}, input, images);
   const auto classes = static_cast<std::uint32_t>(program.graph.logits().shape.c);
   for (std::int64_t n = 0; n < options.rows; ++n) {
     const auto row = static_cast<std::size_t>(n);
     labels.push_back(static_cast<std::int32_t>(draw(options.seed, kLabels, row) % classes));
     sample_ids.push_back(100 + 7 * n);
   }
-  batch = {.images = images,
+  batch = {.images = {bytes, table},
            .labels = labels,
            .sample_ids = sample_ids,
            .seed = options.seed,
            .epoch = 2,
            .valid = options.valid < 0 ? options.rows : options.valid,
            .global_count = 1};
+}
+
+void ModelRun::set_image(std::size_t index, float value) {
+  const graph::Shape& input = program.graph.input().shape;
+  const auto plane = static_cast<std::size_t>(input.h * input.w);
+  const auto channels = static_cast<std::size_t>(input.c);
+  const std::size_t channel = index / plane % channels;
+  const std::size_t pixel = index / (plane * channels) * plane + index % plane;
+  table[channel * 256 + bytes[pixel * channels + channel]] = value;
+  tensor::to_floats({bytes, table}, input, images);
 }
 
 LossSums ModelRun::forward() {

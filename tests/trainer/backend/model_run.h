@@ -23,12 +23,14 @@ struct RunOptions {
 };
 
 // Resource. A model compiled on a backend, with weights, images and labels drawn from the seed.
-// Weights are graph::initialise's, and everything that starts as zero or one is moved a little off
-// it.
+// Pixels that are near each other differ. Weights are graph::initialise's, and everything that
+// starts as zero or one is moved a little off it.
 class ModelRun {
  public:
   ModelRun(Backend& on, const graph::Graph& model, const RunOptions& options);
 
+  // Gives a pixel, and all of its channel that are stored as the same byte, another value.
+  void set_image(std::size_t index, float value);
   LossSums forward();
   void backward();
 
@@ -41,7 +43,9 @@ class ModelRun {
   graph::Program program;
   std::unique_ptr<backend::Parameters> parameters;
   std::unique_ptr<Executable> executable;
-  std::vector<float> images;
+  std::vector<std::uint8_t> bytes;
+  std::vector<float> table;
+  std::vector<float> images;  // (N, C, H, W): what the bytes become
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> sample_ids;
   Batch batch;

@@ -182,7 +182,7 @@ TEST(OneDnnBackend, lets_training_the_last_batch_and_evaluation_share_one_buffer
   train.backward();
   const std::vector<float> gradients = train.gradients("conv0.weight");
   Batch three = train.batch;
-  three.images = three.images.first(3 * 3 * 14 * 14);
+  three.images.bytes = three.images.bytes.first(3 * 3 * 14 * 14);
   three.labels = three.labels.first(3);
   three.sample_ids = three.sample_ids.first(3);
   three.valid = 3;
@@ -191,10 +191,12 @@ TEST(OneDnnBackend, lets_training_the_last_batch_and_evaluation_share_one_buffer
   backend::backward(*last_executable, [](int) {});
   EXPECT_NE(train.gradients("conv0.weight"), gradients);
 
-  std::vector<float> images(32 * 3 * 14 * 14, 0.5F);
+  const std::vector<std::uint8_t> bytes(32 * 3 * 14 * 14);
+  const std::vector<float> table(3 * 256, 0.5F);
   const std::vector<std::int32_t> labels(32, 1);
   const std::vector<std::int64_t> ids(32, 0);
-  const Batch padded{.images = images, .labels = labels, .sample_ids = ids, .valid = 2};
+  const Batch padded{
+      .images = {bytes, table}, .labels = labels, .sample_ids = ids, .valid = 2};
   backend::forward(*evaluation_executable, padded);
   const LossSums two = evaluation_executable->sums();
   EXPECT_EQ(two.samples, 2);

@@ -304,7 +304,7 @@ TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
   const auto set = [&](const char* name, float value) {
     run.weights(name)[0] = value;
   };
-  run.images[0] = 1.2345678F;
+  run.set_image(0, 1.2345678F);
   set("a.weight", 0.987654F);
   set("b.weight", -1.357911F);
   set("b.bias", 0.1234567F);  // biases stay as they are
@@ -347,7 +347,7 @@ TEST(ReferenceBackend, refuses_a_label_that_is_no_class) {
 TEST(ReferenceBackend, refuses_a_batch_of_another_size) {
   const auto backend = make_reference_backend();
   ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {});
-  run.batch.images = run.batch.images.first(16);
+  run.batch.images.bytes = run.batch.images.bytes.first(16);
   EXPECT_THROW(run.forward(), Error);
 }
 

@@ -34,14 +34,22 @@ std::vector<std::uint8_t> counting(Shape shape) {
   return pixels;
 }
 
+std::vector<float> floats_of(Preprocessor& preprocessor, const SampleKey& key,
+                             const augment::Image& image) {
+  std::vector<std::uint8_t> bytes(image.bytes.size());
+  preprocessor.run(key, image, bytes);
+  std::vector<float> out(bytes.size());
+  tensor::to_floats({bytes, preprocessor.table()}, image.shape, out);
+  return out;
+}
+
 // From planes to planes, as these tests write their images.
 std::vector<float> plain(const Preprocessing& steps, bool training, const SampleKey& key,
                          Shape shape, const std::vector<std::uint8_t>& planes) {
   augment::Scratch bytes(planes.size());
   augment::interleave(planes, shape, bytes);
-  std::vector<float> out(planes.size());
-  Preprocessor(steps, shape, training).run(key, {shape, bytes}, out);
-  return out;
+  Preprocessor preprocessor(steps, shape, training);
+  return floats_of(preprocessor, key, {shape, bytes});
 }
 
 // Back to pixels: exact, since (p / 255) * 255 rounds to p.
@@ -292,14 +300,13 @@ TEST(Augment, agrees_to_the_bit_with_a_loop_over_pixels) {
         normalise.std.resize(static_cast<std::size_t>(shape.c));
         if (normalises) steps.emplace_back(normalise);
         Preprocessor preprocessor(steps, shape, true);
-        std::vector<float> out(planes.size());
         for (std::int64_t id = 0; id < 60; ++id) {
           for (auto& pixel : planes) {
             pixel = static_cast<std::uint8_t>((noise = noise * 1664525U + 1013904223U) >> 24);
           }
           augment::interleave(planes, shape, bytes);
           const SampleKey key{id % 2 == 0 ? 42U : 0xfedcba9876543210U, id, id % 3};
-          preprocessor.run(key, {shape, bytes}, out);
+          const auto out = floats_of(preprocessor, key, {shape, bytes});
           const auto expected = specification(steps, key, shape, planes);
           for (std::size_t i = 0; i < out.size(); ++i) {
             ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]),
@@ -356,7 +363,7 @@ TEST(Augment, keeps_up_with_the_fastest_network) {
                              Normalise{{0.1307}, {0.3081}}},
                             shape, true);
   const auto pixels = counting(shape);
-  std::vector<float> out(pixels.size());
+  std::vector<std::uint8_t> out(pixels.size());
   using Clock = std::chrono::steady_clock;
   double best = 0;
   for (int round = 0; round < 5; ++round) {

@@ -47,9 +47,9 @@ int settled_at(const std::atomic<int>& asked, int count) {
   return asked;
 }
 
-std::vector<float> image(const Dataset& dataset, const LoaderOptions& options, std::int64_t id,
-                         std::int64_t epoch) {
-  std::vector<float> out(static_cast<std::size_t>(dataset.sample_shape().per_sample()));
+std::vector<std::uint8_t> image(const Dataset& dataset, const LoaderOptions& options,
+                                std::int64_t id, std::int64_t epoch) {
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(dataset.sample_shape().per_sample()));
   augment::Scratch scratch;
   Preprocessor(options.preprocessing, dataset.sample_shape(), options.training)
       .run({options.seed, id, epoch}, dataset.read(id, scratch), out);
@@ -68,7 +68,7 @@ TEST(DataLoader, prepares_batches_in_order_and_ends) {
               ElementsAre(dataset->label(5), dataset->label(900), dataset->label(7)));
   EXPECT_EQ(batch->valid, 3);
   EXPECT_EQ(batch->epoch, 3);
-  std::vector<float> expected;
+  std::vector<std::uint8_t> expected;
   for (const std::int64_t id : {5, 900, 7}) {
     const auto one = image(*dataset, options, id, 3);
     expected.insert(expected.end(), one.begin(), one.end());
@@ -115,7 +115,7 @@ TEST(DataLoader, gives_each_rank_what_a_single_one_would_see) {
   const auto dataset = digits();
   const LoaderOptions options{{PadCrop{}, Flip{}}, true, 42, 3};
   const auto all_images = [&](int world_size) {
-    std::vector<float> images;
+    std::vector<std::uint8_t> images;
     const EpochOrder order({100, 24, world_size, Split::kShuffle, LastBatch::kKeep, 42}, 1);
     std::vector<std::unique_ptr<DataLoader>> ranks;
     for (int rank = 0; rank < world_size; ++rank) {
@@ -212,7 +212,7 @@ TEST(DataLoader, makes_the_same_batches_on_any_number_of_threads) {
     }
     LoaderOptions options{{PadCrop{}, Flip{}}, true, 42, 3, workers};
     DataLoader loader(*dataset, options, from(requests));
-    std::vector<float> images;
+    std::vector<std::uint8_t> images;
     std::vector<std::int64_t> ids;
     while (const HostBatch* batch = loader.next()) {
       images.insert(images.end(), batch->images.begin(), batch->images.end());

@@ -45,7 +45,8 @@ std::string digest(const std::vector<float>& values) {
 
 std::string to_text(const backend::Batch& batch) {
   Digest content;
-  content.add(batch.images);
+  content.add(batch.images.bytes);
+  content.add(batch.images.table);
   content.add(batch.labels);
   content.add(batch.sample_ids);
   return fmt::format("{} rows, {} valid, of {}: {}\n", batch.labels.size(), batch.valid,

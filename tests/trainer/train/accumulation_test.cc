@@ -70,7 +70,7 @@ Gradients gradients_of(const TrainOptions& options, const data::Dataset& images,
   auto& executable = executables.get(graph::Mode::kTraining, static_cast<std::int64_t>(ids.size()));
 
   const auto pixels = static_cast<std::size_t>(images.sample_shape().elements());
-  std::vector<float> rows(ids.size() * pixels);
+  std::vector<std::uint8_t> rows(ids.size() * pixels);
   std::vector<std::int32_t> labels;
   data::Preprocessor preprocessor(options.preprocessing, images.sample_shape(), true);
   augment::Scratch scratch;
@@ -79,8 +79,11 @@ Gradients gradients_of(const TrainOptions& options, const data::Dataset& images,
                      std::span(rows).subspan(i * pixels, pixels));
     labels.push_back(images.label(ids[i]));
   }
-  backend::forward(executable, {rows, labels, ids, options.seed, 0,
-                                static_cast<std::int64_t>(ids.size()), /*global_count=*/1});
+  backend::forward(executable, {.images = {rows, preprocessor.table()},
+                                .labels = labels,
+                                .sample_ids = ids,
+                                .seed = options.seed,
+                                .valid = std::ssize(ids)});
   backend::backward(executable, [](int) {});
   Gradients result;
   for (const tensor::Segment& segment : parameters->layout().segments) {

@@ -70,7 +70,10 @@ void OneDnnExecutable::load(const Batch& batch) {
   state_.batch = batch;
   state_.sums = {};
   next_step_ = 0;
-  std::ranges::copy(batch.images, tape_.addresses().at<float>(edges_[0].buffer));
+  const tensor::Shape& shape = program_.graph.input().shape;
+  tensor::to_floats(batch.images, shape,
+                    {tape_.addresses().at<float>(edges_[0].buffer),
+                     static_cast<std::size_t>(shape.elements())});
 }
 
 void OneDnnExecutable::run(int step_index) {

@@ -66,7 +66,9 @@ std::vector<NodeParameter> ReferenceExecutable::parameters_of(int index) {
 void ReferenceExecutable::load(const Batch& batch) {
   check(program_, batch);
   batch_ = batch;
-  store(0, batch.images);
+  std::vector<float> images(edges_.front().size());
+  tensor::to_floats(batch.images, program_.graph.input().shape, images);
+  store(0, images);
   if (weights_changed_) round_weights();
 }
 
