@@ -76,7 +76,7 @@ struct DataLoader::State {
     augment::Scratch scratch;
     std::unique_lock lock(mutex);
     const auto has_work = [&] { return claimable() != nullptr || may_ask() || ended; };
-    while (changed.wait(lock, stop, has_work) && !stop.stop_requested()) {
+    while (work_came.wait(lock, stop, has_work) && !stop.stop_requested()) {
       if (Slot* slot = claimable()) {
         prepare_some(lock, *slot, preprocessor, scratch);
       } else if (may_ask()) {
@@ -129,7 +129,7 @@ struct DataLoader::State {
     }
     if (!slot.is_done()) return;
     if (slot.error == nullptr) pad(*slot.batch, sample);
-    changed.notify_all();
+    batch_came.notify_one();
   }
 
   void ask(std::unique_lock<std::mutex>& lock) {
@@ -158,7 +158,8 @@ struct DataLoader::State {
       ended = true;
       error = caught;
     }
-    changed.notify_all();
+    work_came.notify_all();
+    if (ended || slots.back().is_done()) batch_came.notify_one();
   }
 
   const Dataset& dataset;
@@ -168,8 +169,9 @@ struct DataLoader::State {
   std::vector<float> table;
 
   mutable std::mutex mutex;
-  std::condition_variable_any changed;  // any of the members below
-  std::deque<Slot> slots;               // in the order of their requests
+  std::condition_variable_any work_came;  // rows to claim, room for a batch, or the end
+  std::condition_variable batch_came;     // the first is done, or the end
+  std::deque<Slot> slots;                 // in the order of their requests
   std::vector<std::unique_ptr<HostBatch>> spare;
   std::unique_ptr<HostBatch> current;
   bool asking = false;
@@ -196,7 +198,7 @@ const HostBatch* DataLoader::next() {
   };
   if (!answerable()) {
     const auto start = std::chrono::steady_clock::now();
-    s.changed.wait(lock, answerable);
+    s.batch_came.wait(lock, answerable);
     s.waited += std::chrono::steady_clock::now() - start;
   }
   const std::exception_ptr error = s.slots.empty() ? s.error : s.slots.front().error;
@@ -204,7 +206,7 @@ const HostBatch* DataLoader::next() {
   if (s.slots.empty()) return nullptr;
   s.current = std::move(s.slots.front().batch);
   s.slots.pop_front();
-  s.changed.notify_all();
+  s.work_came.notify_one();
   return s.current.get();
 }
 
