@@ -7,11 +7,8 @@
 
 #include "operator/cluster/kube_event.h"
 #include "operator/cluster/pod.h"
-#include "operator/cluster/pod_json.h"
 #include "operator/job/gang_view.h"
 #include "operator/job/job_reader.h"
-#include "operator/kube/json_reader.h"
-#include "trainer/contract/error.h"
 
 namespace coxswain::cluster {
 
@@ -23,7 +20,6 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kRestAfterRejection{10};
 constexpr milliseconds kLookAgain{1000};          // for what is on its way out
-constexpr int kTroubleTold = 2;                   // failed passes in a row; one is no news
 constexpr std::chrono::minutes kTroubleLasts{2};  // longer than a key rests after a failure
 
 const kube::Resource kVolcanoPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"};
@@ -34,77 +30,9 @@ const kube::Resource& pod_groups_of(job::GangScheduler scheduler) {
   return scheduler == job::GangScheduler::kVolcano ? kVolcanoPodGroups : kCoschedulingPodGroups;
 }
 
-[[noreturn]] void give_up(const job::TrainingJob& job, const std::string& what,
-                          const ApiError& error) {
-  throw Error(ExitCode::kPeersMissing,
-              fmt::format("[cluster] {} of {}/{}: {}", what, job.metadata.name_space,
-                          job.metadata.name, to_text(error)));
-}
-
-// Answers that are no accident, and stay the same until somebody changes something: quota,
-// admission, policy, a kind that is not installed.
-bool is_refusal(const ApiError& error) {
-  switch (error.code) {
-    case 400:
-    case 403:
-    case 404:
-    case 405:
-    case 413:
-    case 415:
-    case 422:
-    case 500:  // a webhook that fails is one too
-      return true;
-    default:
-      return false;
-  }
-}
-
-job::Rejection rejection_of(const kube::Resource& resource, const std::string& name,
-                            const ApiError& error) {
-  if (error.code == 404 && !resource.group.empty())
-    return {"NotInstalled", fmt::format("{} {} is not known to the API server: install its CRD",
-                                        api_version(resource), resource.kind)};
-  return {error.reason, fmt::format("{} {}: {}", resource.kind, name, error.message)};
-}
-
-// An object in our place that is not ours. One of a job that had our name is on its way out.
-std::optional<job::Rejection> conflict_with(const kube::Json& present,
-                                            const kube::Resource& resource) {
-  const ObjectMeta meta = kube::meta_of(present);
-  if (meta.terminating) return std::nullopt;
-  const auto owners = present.at("metadata").value("ownerReferences", kube::Json::array());
-  const bool of_a_job = std::any_of(owners.begin(), owners.end(), [](const kube::Json& owner) {
-    return owner.value("kind", "") == job::kKind && owner.value("controller", false);
-  });
-  if (of_a_job) return std::nullopt;
-  return job::Rejection{
-      "NameConflict", fmt::format("{} {} exists and is not this job's: delete it, or give the job "
-                                  "another name",
-                                  resource.kind, meta.name)};
-}
-
-job::Predecessor predecessor(const kube::Json& present, const kube::Resource& resource) {
-  const kube::Json* spec = find(present, "spec");
-  const bool is_pod = resource.kind == kube::kPods.kind;
-  return {.kind = resource.kind,
-          .name = kube::meta_of(present).name,
-          .node = is_pod && spec ? text_at(*spec, "nodeName") : "",
-          .since = {}};
-}
-
-std::uint64_t version_of(const job::TrainingJob& job) {
-  return kube::version_number(job.metadata.resource_version);
-}
-
 bool makes_something(const job::Action& action) {
   return std::holds_alternative<job::CreateWorker>(action) ||
          std::holds_alternative<job::EnsureObject>(action);
-}
-
-// Rank 0 of a job of ours, in training.
-bool tells_progress(const job::TrainingJob& job, const job::Worker& worker) {
-  return job.spec.training && worker.id.role == job::Role::kWorker && worker.id.index == 0 &&
-         worker.id.attempt == job.status.attempt && worker.ready && !worker.deletion_time;
 }
 
 // What turns `before` into `after` (RFC 7386): removed members become null.
@@ -123,156 +51,6 @@ kube::Json merge_patch(const kube::Json& before, const kube::Json& after) {
 
 }  // namespace
 
-std::string key_of(const job::TrainingJob& job) {
-  return job.metadata.name_space + "/" + job.metadata.name;
-}
-
-std::optional<SeenPod> read_pod(const kube::Json& pod) {
-  auto worker = worker_of(pod);
-  if (!worker) return std::nullopt;
-  const Json* status = find(pod, "status");
-  return SeenPod{std::move(*worker), job_key_of(pod), status ? text_at(*status, "podIP") : ""};
-}
-
-Job read_job(const kube::Json& object) {
-  const auto member = kube::too_deep(object);
-  if (!member) return std::make_shared<const job::TrainingJob>(job::read_job(object));
-  job::TrainingJob job = job::read_job(kube::without_mark(object));
-  const std::string message = fmt::format("nested deeper than {} levels", kube::kMaxDepth);
-  job.problems.insert(job.problems.begin(), {*member, 0, message});
-  return std::make_shared<const job::TrainingJob>(std::move(job));
-}
-
-KubeCluster::KubeCluster(kube::Client& client, JobStore& jobs, PodStore& pods, KubeOptions options)
-    : client_(client),
-      jobs_(jobs),
-      pods_(pods),
-      options_(std::move(options)),
-      levels_(client, options_.namespace_unread),
-      parallel_(options_.parallel_calls) {}
-
-Job KubeCluster::read(const std::string& key) {
-  const auto entry = jobs_.find(key);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!entry) memory_.erase(key);
-    const auto found = memory_.find(key);
-    const bool stale = found != memory_.end() && found->second.stale;
-    if (!entry || !stale) return entry ? entry->value : nullptr;
-  }
-  const auto answer = client_.get(kTrainingJobs, entry->meta.name_space, entry->meta.name);
-  if (!answer && answer.error().code != 404) give_up(*entry->value, "GET", answer.error());
-  const std::lock_guard lock(mutex_);
-  memory_[key].stale = false;
-  if (!answer) return nullptr;  // the watch will tell the store
-  const Job job = read_job(*answer);
-  jobs_.put_answer(kube::meta_of(*answer), job);
-  return job;
-}
-
-KubeCluster::Memory KubeCluster::recall(const job::TrainingJob& job) {
-  Memory memory;
-  change(job, [&](Memory& stored) { memory = stored; });
-  return memory;
-}
-
-void KubeCluster::change(const job::TrainingJob& job, const std::function<void(Memory&)>& edit) {
-  const std::lock_guard lock(mutex_);
-  Memory& memory = memory_[key_of(job)];
-  if (memory.uid != job.metadata.uid) memory = Memory{};
-  memory.uid = job.metadata.uid;
-  edit(memory);
-}
-
-job::Observed KubeCluster::observe(const job::TrainingJob& job) {
-  const Memory memory = recall(job);
-  // A status that someone else wrote may tell of pods that our watch has not seen yet; that of a
-  // job before its first gang tells of none.
-  const std::uint64_t known = std::max(memory.written, pods_.seen_version(job.metadata.name_space));
-  if (job.status.attempt_start_time && version_of(job) > known) list_pods(job);
-  job::Observed observed;
-  observed.now = std::chrono::floor<job::Seconds>(options_.clock());
-  observed.installation = installation_for(job);
-  std::string address;
-  for (auto& entry : pods_.owned_by(job.metadata.uid)) {
-    if (tells_progress(job, entry.value.worker)) address = entry.value.address;
-    observed.workers.push_back(std::move(entry.value.worker));
-  }
-  date_departures(job, observed);
-  observed.gone = failed_and_gone(job, observed.workers);
-  observed.keys_secret = memory.keys_secret;
-  if (memory.rejection && memory.rejected_generation == job.metadata.generation)
-    observed.rejection = memory.rejection;
-  if (!observed.rejection) observed.rejection = trouble_of(job, memory);
-  if (job.status.workers > 0) observed.predecessor = memory.predecessor;
-  contract::ProgressDocument told = options_.ask(job, address);
-  observed.progress = std::move(told.progress);
-  observed.checkpoint = std::move(told.checkpoint);
-  return observed;
-}
-
-// A deletionTimestamp is the API server's time: how long a pod has been leaving is counted here.
-void KubeCluster::date_departures(const job::TrainingJob& job, job::Observed& observed) {
-  change(job, [&](Memory& memory) {
-    std::map<std::string, SteadyTime> leaving;
-    for (job::Worker& worker : observed.workers) {
-      if (!worker.deletion_time) continue;
-      const auto known = memory.leaving.find(worker.uid);
-      const SteadyTime since = known != memory.leaving.end() ? known->second : options_.steady();
-      leaving.emplace(worker.uid, since);
-      const auto left = std::chrono::ceil<job::Seconds>(since + worker.grace - options_.steady());
-      worker.grace_end = observed.now + left;
-    }
-    memory.leaving = std::move(leaving);
-  });
-}
-
-// The level counts before a gang is made, and never again.
-job::Installation KubeCluster::installation_for(const job::TrainingJob& job) {
-  job::Installation found = options_.installation;
-  if (job::is_terminal(job.status) || job.status.workers > 0) return found;
-  const std::string& name_space = job.metadata.name_space;
-  const auto answer = levels_.find(name_space, options_.clock());
-  if (!answer) give_up(job, "namespace", answer.error());
-  found.pod_security = answer->level.value_or(found.pod_security);
-  found.pod_security_doubt = answer->doubt;
-  return found;
-}
-
-// Asked for after the pods that are there: a pod is remembered before it goes.
-std::vector<job::Worker> KubeCluster::failed_and_gone(const job::TrainingJob& job,
-                                                      const std::vector<job::Worker>& present) {
-  const bool is_over = job.status.completion_time.has_value();
-  std::vector<job::Worker> gone;
-  change(job, [&](Memory& memory) {
-    std::erase_if(memory.failed, [&](const auto& entry) {
-      return is_over || entry.second.id.attempt < job.status.attempt - 1;
-    });
-    for (const auto& [uid, worker] : memory.failed)
-      if (std::ranges::find(present, uid, &job::Worker::uid) == present.end())
-        gone.push_back(worker);
-  });
-  return gone;
-}
-
-void KubeCluster::list_pods(const job::TrainingJob& job) {
-  const kube::ListQuery query{.name_space = job.metadata.name_space,
-                              .label_selector = fmt::format("{}={}", kJobLabel, job.metadata.name)};
-  std::vector<std::string> present;
-  const auto version = client_.list(
-      kube::kPods, query,
-      [&](const kube::Json& pod) {
-        present.push_back(kube::meta_of(pod).uid);
-        enter_pod(pod);
-      },
-      [&] { present.clear(); });
-  if (!version) give_up(job, "list of the pods", version.error());
-  for (const auto& entry : pods_.owned_by(job.metadata.uid))
-    if (std::ranges::find(present, entry.meta.uid) == present.end())
-      pods_.remove_answer(entry.meta);
-  change(job, [&](Memory& memory) { memory.written = std::max(memory.written, version_of(job)); });
-}
-
 bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
                          const std::vector<job::Event>& events) {
   // A status that nobody wrote yet holds nothing, not even zeros.
@@ -284,14 +62,14 @@ bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
   const auto answer =
       client_.patch(kTrainingJobs, job.metadata.name_space, job.metadata.name, "status", patch);
   if (!answer) {
-    change(job, [](Memory& memory) { memory.stale = true; });
+    view_.memory().change(job, [](JobMemory& memory) { memory.stale = true; });
     const int code = answer.error().code;
     if (code == 409 || code == 404) return false;
     give_up(job, "status", answer.error());
   }
-  const ObjectMeta meta = kube::meta_of(*answer);
-  jobs_.put_answer(meta, read_job(*answer));
-  change(job, [&](Memory& memory) { memory.written = meta.resource_version; });
+  view_.enter_job(*answer);
+  view_.memory().change(job, [version = kube::meta_of(*answer).resource_version](
+                                 JobMemory& memory) { memory.written = version; });
   options_.recorded(job, status);
   for (const job::Event& event : events)
     options_.report(event_object(job, event, options_.reporter, options_.clock()));
@@ -299,7 +77,7 @@ bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
 }
 
 bool KubeCluster::creates_rest(const job::TrainingJob& job) {
-  const Memory memory = recall(job);
+  const JobMemory memory = view_.memory().recall(job);
   const bool answered = memory.rejection && memory.rejected_generation != job.metadata.generation;
   const auto left = std::chrono::ceil<milliseconds>(memory.retry_at - options_.clock());
   if (answered || left <= milliseconds(0)) return false;
@@ -334,7 +112,7 @@ void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Act
       outcomes, [](const Outcome& outcome) { return std::holds_alternative<Wait>(outcome); });
   if (refused != outcomes.end()) {
     const auto& rejection = std::get<job::Rejection>(*refused);
-    change(job, [&](Memory& memory) {
+    view_.memory().change(job, [&](JobMemory& memory) {
       memory.rejection = rejection;
       memory.rejected_generation = job.metadata.generation;
       memory.retry_at = options_.clock() + kRestAfterRejection;
@@ -352,12 +130,12 @@ void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Act
   if (waits) options_.wake(key, look_again);
   // Workers are made when their objects are there: afterwards nobody looks for these again.
   if (waits && std::holds_alternative<job::EnsureObject>(actions.front()))
-    change(job, [&](Memory& memory) {
+    view_.memory().change(job, [&](JobMemory& memory) {
       memory.retry_at = std::max(memory.retry_at, options_.clock() + look_again);
     });
   const bool accepted = makes_something(actions.front()) && refused == outcomes.end() && !waits;
-  if (accepted && recall(job).rejection) {
-    change(job, [](Memory& memory) { memory.rejection.reset(); });
+  if (accepted && view_.memory().recall(job).rejection) {
+    view_.memory().change(job, [](JobMemory& memory) { memory.rejection.reset(); });
     options_.wake(key, milliseconds(0));
   }
 }
@@ -372,7 +150,7 @@ bool KubeCluster::waits_for_predecessor(const job::TrainingJob& job, const job::
     if (const auto* wait = std::get_if<Wait>(&outcome); wait && !met) met = wait->predecessor;
   const bool of_pods = std::holds_alternative<job::CreateWorker>(action);
   bool stuck = false;
-  change(job, [&](Memory& memory) {
+  view_.memory().change(job, [&](JobMemory& memory) {
     auto& known = memory.predecessor;
     const bool same = known && met && known->kind == met->kind && known->name == met->name;
     if (met && !same) {
@@ -387,16 +165,6 @@ bool KubeCluster::waits_for_predecessor(const job::TrainingJob& job, const job::
   return stuck;
 }
 
-// What has failed more than once, for the status.
-std::optional<job::Rejection> KubeCluster::trouble_of(const job::TrainingJob& job,
-                                                      const Memory& memory) {
-  if (!memory.trouble || memory.trouble->times < kTroubleTold) return std::nullopt;
-  const auto left = std::chrono::ceil<milliseconds>(memory.trouble->until - options_.steady());
-  if (left <= milliseconds(0)) return std::nullopt;
-  options_.wake(key_of(job), left);  // to take it back, if nobody tries it any more
-  return memory.trouble->words;
-}
-
 void KubeCluster::enter_trouble(const job::TrainingJob& job, const job::Action& action,
                                 const ApiError& error) {
   if (error.reason == "NotLeader") return;
@@ -404,7 +172,7 @@ void KubeCluster::enter_trouble(const job::TrainingJob& job, const job::Action& 
   const std::string why = error.code == 0 ? "no answer from the API server" : to_text(error);
   const job::Rejection words{error.reason, fmt::format("{}: {}", to_text(action), why)};
   int times = 0;
-  change(job, [&](Memory& memory) {
+  view_.memory().change(job, [&](JobMemory& memory) {
     const bool again = memory.trouble && memory.trouble->kind == action.index();
     times = (again ? memory.trouble->times : 0) + 1;
     memory.trouble = Trouble{action.index(), times, words, options_.steady() + kTroubleLasts};
@@ -417,7 +185,7 @@ void KubeCluster::enter_trouble(const job::TrainingJob& job, const job::Action& 
 
 void KubeCluster::forget_trouble(const job::TrainingJob& job, const job::Action& action) {
   bool was_told = false;
-  change(job, [&](Memory& memory) {
+  view_.memory().change(job, [&](JobMemory& memory) {
     if (!memory.trouble || memory.trouble->kind != action.index()) return;
     was_told = memory.trouble->times >= kTroubleTold;
     memory.trouble.reset();
@@ -425,7 +193,7 @@ void KubeCluster::forget_trouble(const job::TrainingJob& job, const job::Action&
   if (was_told) options_.wake(key_of(job), milliseconds(0));
 }
 
-KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job, const job::Action& action,
+Outcome KubeCluster::carry_out(const job::TrainingJob& job, const job::Action& action,
                                             const std::string& config_map) {
   if (const auto* object = std::get_if<job::EnsureObject>(&action))
     return ensure(job, object->kind);
@@ -436,7 +204,7 @@ KubeCluster::Outcome KubeCluster::carry_out(const job::TrainingJob& job, const j
   return remove(job);
 }
 
-KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::ObjectKind kind) {
+Outcome KubeCluster::ensure(const job::TrainingJob& job, job::ObjectKind kind) {
   switch (kind) {
     case job::ObjectKind::kService:
       return ensure(job, kube::kServices, service(job));
@@ -450,56 +218,39 @@ KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job, job::Objec
   return ensure_keys(job);
 }
 
-// Secrets can't be read, so that nobody can tell whose the one of a name is. But nobody foresees a
-// name that is drawn: if it exists already, it was this very request that made it, and came twice.
 // What was made and not heard of is left to the garbage collector.
-KubeCluster::Outcome KubeCluster::ensure_keys(const job::TrainingJob& given) {
+Outcome KubeCluster::ensure_keys(const job::TrainingJob& given) {
   job::TrainingJob job = given;
   const bool is_drawn = job.status.keys_secret.empty();
   if (is_drawn) job.status.keys_secret = draw_secret_name(job.metadata.name);
   const JobKeys keys = make_keys(job.metadata.name, job.metadata.name_space);
-  const auto answer = client_.create(kube::kSecrets, job.metadata.name_space, secret(job, keys));
-  const bool exists = answer || answer.error().reason == "AlreadyExists";
-  if (exists && is_drawn) {
-    change(job, [&](Memory& memory) { memory.keys_secret = job.status.keys_secret; });
+  const Outcome outcome =
+      make({job, kube::kSecrets, secret_name(job)}, secret(job, keys)).outcome;
+  if (std::holds_alternative<Done>(outcome) && is_drawn) {
+    view_.memory().change(
+        job, [&](JobMemory& memory) { memory.keys_secret = job.status.keys_secret; });
     options_.wake(key_of(job), milliseconds(0));
   }
-  if (exists) return Done{};
-  if (answer.error().code == 409) return Wait{};  // a quota that is being counted: nothing was made
-  if (is_refusal(answer.error()))
-    return rejection_of(kube::kSecrets, secret_name(job), answer.error());
-  return answer.error();
+  return outcome;
 }
 
-// Makes `wanted`, or finds in its place what the job has there: the object as it is. What is
-// another job's of our name is on its way out.
-std::variant<kube::Json, KubeCluster::Outcome> KubeCluster::make_or_find(
-    const job::TrainingJob& job, const kube::Resource& resource, const kube::Json& wanted) {
-  const std::string& name_space = job.metadata.name_space;
-  const std::string name = kube::meta_of(wanted).name;
-  auto made = client_.create(resource, name_space, wanted);
-  if (made) return std::move(*made);
-  if (is_refusal(made.error())) return Outcome{rejection_of(resource, name, made.error())};
-  if (made.error().code != 409) return Outcome{made.error()};
-  auto present = client_.get(resource, name_space, name);
-  if (!present && present.error().code == 404) return Outcome{Wait{}};
-  if (!present) return Outcome{present.error()};
-  if (kube::meta_of(*present).controller_uid == job.metadata.uid) return std::move(*present);
-  if (const auto conflict = conflict_with(*present, resource)) return Outcome{*conflict};
-  return Outcome{Wait{predecessor(*present, resource)}};
+KubeCluster::Made KubeCluster::make(const Create& create, const kube::Json& wanted) {
+  const std::string& name_space = create.job.metadata.name_space;
+  Answer answer = client_.create(create.resource, name_space, wanted);
+  if (!must_look(create, answer)) return {judge(create, answer, answer), std::move(answer)};
+  Answer present = client_.get(create.resource, name_space, create.name);
+  return {judge(create, answer, present), std::move(present)};
 }
 
-KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job,
-                                         const kube::Resource& resource, const kube::Json& wanted) {
-  const auto found = make_or_find(job, resource, wanted);
-  if (const auto* outcome = std::get_if<Outcome>(&found)) return *outcome;
-  const auto& present = std::get<kube::Json>(found);
-  const ObjectMeta meta = kube::meta_of(present);
-  if (meta.terminating) return Wait{};
-  if (resource.kind != "PodGroup") return Done{};
+Outcome KubeCluster::ensure(const job::TrainingJob& job, const kube::Resource& resource,
+                            const kube::Json& wanted) {
+  const Made made = make({job, resource, kube::meta_of(wanted).name}, wanted);
+  if (!std::holds_alternative<Done>(made.outcome) || resource.kind != "PodGroup")
+    return made.outcome;
   // Fields that others or its defaults put there stay; one of ours is as wanted, to its last
   // member.
-  const kube::Json spec = present.value("spec", kube::Json::object());
+  const ObjectMeta meta = kube::meta_of(*made.present);
+  const kube::Json spec = made.present->value("spec", kube::Json::object());
   kube::Json change = kube::Json::object();
   for (const auto& [key, value] : wanted.at("spec").items()) {
     const kube::Json there = spec.value(key, kube::Json());
@@ -508,53 +259,43 @@ KubeCluster::Outcome KubeCluster::ensure(const job::TrainingJob& job,
   if (change.empty()) return Done{};
   const auto changed = client_.patch(resource, meta.name_space, meta.name, "", {{"spec", change}});
   if (changed) return Done{};
-  if (is_refusal(changed.error())) return rejection_of(resource, meta.name, changed.error());
+  if (const auto refused = refusal(resource, meta.name, changed.error())) return *refused;
   return changed.error();
 }
 
-KubeCluster::Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id,
-                                         const std::string& config_map) {
-  const auto found = make_or_find(job, kube::kPods, pod(job, id, config_map));
-  if (const auto* outcome = std::get_if<Outcome>(&found)) return *outcome;
-  const auto& present = std::get<kube::Json>(found);
-  const ObjectMeta meta = kube::meta_of(present);
-  const auto worker = worker_of(present);
-  // Our watch would never tell of it, nor of its end.
-  if ((!worker || job_key_of(present) != key_of(job)) && !meta.terminating)
-    return job::Rejection{
-        "NameConflict",
-        fmt::format("Pod {} has lost its label {}={}, or another of ours: delete it", meta.name,
-                    kJobLabel, job.metadata.name)};
-  enter_pod(present);
-  const bool is_it = worker && worker->id == id && !worker->deletion_time;
-  return is_it ? Outcome{Done{}} : Outcome{Wait{}};
+Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id,
+                            const std::string& config_map) {
+  const Made made = make({job, kube::kPods, job::worker_name(job, id.role, id.index), id},
+                         pod(job, id, config_map));
+  const bool is_ours =
+      made.present && kube::meta_of(*made.present).controller_uid == job.metadata.uid;
+  if (is_ours && !std::holds_alternative<job::Rejection>(made.outcome))
+    view_.enter_pod(*made.present);
+  return made.outcome;
 }
 
-KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
-                                         const job::DeleteWorker& action) {
+Outcome KubeCluster::remove(const job::TrainingJob& job, const job::DeleteWorker& action) {
   const std::string name = job::worker_name(job, action.id.role, action.id.index);
-  const kube::DeletePreconditions preconditions{
-      .uid = action.uid,
-      .resource_version = "",
-      .grace = action.force ? job::Seconds(0) : action.grace};
-  const auto answer = client_.remove(kube::kPods, job.metadata.name_space, name, preconditions);
-  if (answer) {
-    if (answer->value("kind", "") == kube::kPods.kind) enter_pod(*answer);
-    return Done{};
+  const Delete asked{action.uid};
+  const auto answer =
+      client_.remove(kube::kPods, job.metadata.name_space, name,
+                     {.uid = action.uid,
+                      .resource_version = "",
+                      .grace = action.force ? job::Seconds(0) : action.grace});
+  if (!must_look(asked, answer)) {
+    if (answer && answer->value("kind", "") == kube::kPods.kind) view_.enter_pod(*answer);
+    return judge(asked, answer, answer);
   }
-  if (answer.error().code != 404 && answer.error().code != 409) return answer.error();
-  // Gone, or another took the name; but a webhook that refuses may answer so too.
-  const auto present = client_.get(kube::kPods, job.metadata.name_space, name);
-  if (!present && present.error().code != 404) return present.error();
-  if (present && kube::meta_of(*present).uid == action.uid) return answer.error();
-  // This very pod is gone, whatever the watch has said so far.
-  for (const auto& entry : pods_.owned_by(job.metadata.uid))
-    if (entry.meta.uid == action.uid) pods_.remove_answer(entry.meta);
-  options_.wake(key_of(job), milliseconds(0));
-  return Done{};
+  const Outcome outcome =
+      judge(asked, answer, client_.get(kube::kPods, job.metadata.name_space, name));
+  if (std::holds_alternative<Done>(outcome)) {
+    view_.pod_is_gone(job, action.uid);
+    options_.wake(key_of(job), milliseconds(0));
+  }
+  return outcome;
 }
 
-KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
+Outcome KubeCluster::remove(const job::TrainingJob& job,
                                          const job::DeletePodGroup& action) {
   const kube::Resource& resource = pod_groups_of(action.scheduler);
   const std::string& name_space = job.metadata.name_space;
@@ -570,31 +311,15 @@ KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job,
   return gone ? Outcome{Done{}} : Outcome{answer.error()};
 }
 
-KubeCluster::Outcome KubeCluster::remove(const job::TrainingJob& job) {
+Outcome KubeCluster::remove(const job::TrainingJob& job) {
   const kube::DeletePreconditions preconditions{.uid = job.metadata.uid,
                                                 .resource_version = job.metadata.resource_version,
                                                 .grace = std::nullopt};
   const auto answer =
       client_.remove(kTrainingJobs, job.metadata.name_space, job.metadata.name, preconditions);
   if (answer) return Done{};
-  change(job, [](Memory& memory) { memory.stale = true; });
+  view_.memory().change(job, [](JobMemory& memory) { memory.stale = true; });
   return answer.error().code == 404 ? Outcome{Wait{}} : Outcome{answer.error()};
-}
-
-void KubeCluster::heard(const ObjectMeta& meta, const SeenPod& pod) {
-  if (pod.worker.phase != job::WorkerPhase::kFailed) return;
-  const std::lock_guard lock(mutex_);
-  const auto memory = memory_.find(pod.job_key);
-  if (memory != memory_.end() && memory->second.uid == meta.controller_uid)
-    memory->second.failed[meta.uid] = pod.worker;
-}
-
-void KubeCluster::enter_pod(const kube::Json& pod) {
-  auto seen = read_pod(pod);
-  if (!seen) return;
-  const ObjectMeta meta = kube::meta_of(pod);
-  heard(meta, *seen);
-  pods_.put_answer(meta, std::move(*seen));
 }
 
 }  // namespace coxswain::cluster

@@ -58,7 +58,7 @@ THIRD_PARTY = {
 
 # The pure core: values in, values out.
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
-        "operator/cluster/pod",
+        "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
@@ -78,6 +78,8 @@ def folder_of(path):
 
 # Files that may include more than their folder.
 FILE_EDGES = {"operator/cluster/kube_cluster": ["operator/kube", "operator/controller"],
+              "operator/cluster/kube_view": ["operator/kube", "operator/controller"],
+              "operator/cluster/judge": ["operator/kube"],
               "operator/cluster/namespace_levels": ["operator/kube"]}
 
 
