@@ -54,8 +54,9 @@ job::Seconds Reconciler::may_wait(const job::TrainingJob& job, const job::Plan& 
   const std::lock_guard lock(mutex_);
   job::Seconds left(0);
   if (patience > job::Seconds(0)) {
-    const auto since = unsaid_since_.try_emplace(job.metadata.uid, now).first->second;
-    left = std::clamp(since + patience - now, job::Seconds(0), patience);
+    job::Time& since = unsaid_since_.try_emplace(job.metadata.uid, now).first->second;
+    since = std::min(since, now);  // or a clock that is set back would hold it for as long
+    left = std::max(since + patience - now, job::Seconds(0));
   }
   if (left == job::Seconds(0)) unsaid_since_.erase(job.metadata.uid);
   return left;

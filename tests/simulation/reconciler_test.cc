@@ -22,9 +22,11 @@ class NotedCluster : public cluster::Cluster {
   bool fails = false;
 
   std::optional<job::Rejection> trouble;
+  job::Seconds clock_is_off{0};
 
   job::Observed observe(const job::TrainingJob& job) override {
     job::Observed seen = observed(job);
+    seen.now += clock_is_off;
     seen.rejection = trouble;
     return seen;
   }
@@ -82,6 +84,23 @@ TEST(Reconciler, tells_what_keeps_failing_before_it_tries_again) {
   job::set_condition(job.status(), job::condition::kResourcesRejected,
                      {true, cluster.trouble->reason, cluster.trouble->message}, {seen.now, 1});
   EXPECT_THROW(Reconciler(cluster).reconcile(job), Error) << "it has been told";
+}
+
+TEST(Reconciler, a_clock_that_is_set_back_does_not_hold_what_waits_to_be_said) {
+  NotedCluster cluster;
+  const auto patience = [](const job::Status&, const job::Status&) { return job::Seconds(30); };
+  Reconciler reconciler(cluster, patience, [](const job::TrainingJob& job, const job::Observed&) {
+    job::Plan plan{.status = job.status, .actions = {}, .events = {}, .requeue_after = {}};
+    plan.status.observed_generation = 9;
+    return plan;
+  });
+  const auto job = make_job();
+  EXPECT_EQ(reconciler.reconcile(job), job::Seconds(30));
+  cluster.clock_is_off = job::Seconds(-3600);
+  EXPECT_EQ(reconciler.reconcile(job), job::Seconds(30));
+  cluster.clock_is_off += job::Seconds(30);
+  EXPECT_EQ(reconciler.reconcile(job), std::nullopt);
+  EXPECT_EQ(cluster.calls.size(), 1u);
 }
 
 TEST(Reconciler, is_quiet_when_there_is_nothing_to_say) {
