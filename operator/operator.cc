@@ -1,34 +1,24 @@
 #include "operator/operator.h"
 
-#include <fmt/format.h>
 #include <malloc.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
-#include <deque>
 #include <future>
 #include <map>
 #include <memory>
 #include <thread>
 
 #include "operator/cluster/event_queue.h"
-#include "operator/cluster/kube_cluster.h"
-#include "operator/cluster/pod.h"
 #include "operator/cluster/progress_poller.h"
-#include "operator/controller/controller.h"
-#include "operator/controller/informer.h"
 #include "operator/controller/interruptible_sleep.h"
 #include "operator/controller/leader_elector.h"
-#include "operator/controller/store_sink.h"
-#include "operator/controller/watchdog.h"
 #include "operator/job/host_ports.h"
-#include "operator/job/observation.h"
 #include "operator/job/words.h"
 #include "operator/kube/http_transport.h"
 #include "operator/log.h"
-#include "operator/reconciler.h"
+#include "operator/operator_loop.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/http_endpoint.h"
@@ -37,16 +27,13 @@ namespace coxswain {
 
 namespace {
 
-using cluster::Job;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPodChangesTogether{10};  // pods of a gang change in bursts
-constexpr int kHttpThreads = 1;                  // as fast as eight
+constexpr int kHttpThreads = 1;  // as fast as eight
 // How long calls under way may take once we are asked to stop.
 constexpr milliseconds kAnswersWithin{2500};
 constexpr milliseconds kLeaseReleasedWithin{1000};
 constexpr std::chrono::minutes kTellAgain{1};
-constexpr milliseconds kLookAgain{100};
 constexpr const char* kLeaseLoop = "renewal of the lease";
 constexpr milliseconds kEventWithin{2000};  // a try; an event is worth two
 
@@ -54,14 +41,7 @@ constexpr milliseconds kEventWithin{2000};  // a try; an event is worth two
 const kube::LeftOut kUnread{
     {"metadata", "managedFields"}, {"spec", "containers"}, {"spec", "initContainers"}};
 
-kube::ListQuery query_of(const std::string& name_space, const std::string& selector = "") {
-  kube::ListQuery query;
-  query.name_space = name_space;
-  query.label_selector = selector;
-  return query;
-}
-
-// Everything that watches and acts, in the order in which it depends on what is above it.
+// The threads and connections of an operator, in the order in which they depend on what is above.
 class Operator {
  public:
   Operator(const OperatorOptions& options, const Log& log)
@@ -74,21 +54,14 @@ class Operator {
         lease_client_(lease_transport_, lease_client_options()),
         elector_(lease_client_, leader_options()),
         poller_({.get = cluster::get_progress,
-                 .news = [this](const std::string& key) { queue_.add(key); }}),
+                 .news = [this](const std::string& key) { loop_.add(key); }}),
         events_({.send =
                      [this](const kube::Json& event) {
                        const std::string name_space = kube::meta_of(event).name_space;
                        return event_client_.create(kube::kEvents, name_space, event).ok();
                      },
                  .dropped = [this] { metrics_.count_dropped_event(); }}),
-        cluster_(client_, jobs_, pods_, cluster_options()),
-        reconciler_(cluster_, job::patience),
-        controller_(
-            queue_, [this](const std::string& key) { return reconcile(key); }, metrics_,
-            options.workers,
-            [this](const std::string& key, const std::string& what) {
-              log_.line(Severity::kError, "reconcile failed", {{"job", key}, {"error", what}});
-            }) {}
+        loop_(client_, loop_options(), metrics_, watchdog_) {}
 
   // Ends the calls that wait for an answer; see give_up_lease().
   void give_up_calls() {
@@ -132,7 +105,7 @@ class Operator {
       return contract::HttpResponse{.status = 503, .body = "stuck: " + stuck + "\n"};
     }
     if (path == "/readyz") {
-      if (ready_ || standing_by_) return contract::HttpResponse{.body = "ok\n"};
+      if (loop_.ready() || standing_by_) return contract::HttpResponse{.body = "ok\n"};
       return contract::HttpResponse{.status = 503, .body = "jobs and pods are not listed yet\n"};
     }
     if (path != "/metrics") return std::nullopt;
@@ -194,6 +167,15 @@ class Operator {
     log_.line(Severity::kWarning, "lease not read or written", {{"error", to_text(error)}});
   }
 
+  LoopOptions loop_options() {
+    return {.namespaces = options_.namespaces,
+            .workers = options_.workers,
+            .cluster = cluster_options(),
+            .forgotten = [this](const std::string& uid) { poller_.forget(uid); },
+            .log = [this](Severity severity, std::string_view message,
+                          const Fields& fields) { log_.line(severity, message, fields); }};
+  }
+
   cluster::KubeOptions cluster_options() {
     return {.installation = options_.installation,
             .namespace_unread =
@@ -205,8 +187,6 @@ class Operator {
                                                        options_.installation.pod_security))}});
                 },
             .reporter = options_.identity,
-            .wake = [this](const std::string& key,
-                           milliseconds delay) { queue_.add_after(key, delay); },
             .recorded = [this](const job::TrainingJob& before,
                                const job::Status& after) { recorded(before, after); },
             .ask =
@@ -218,31 +198,6 @@ class Operator {
                 },
             .report = [this](kube::Json event) { events_.add(std::move(event)); }};
   }
-
-  // A job whose namespace's pods are not listed yet comes again when they are.
-  std::optional<milliseconds> reconcile(const std::string& key) {
-    if (pods_.seen_version(key.substr(0, key.find('/'))) == 0) return std::nullopt;
-    const Turn turn(watchdog_, "pass over " + key);
-    const Job job = cluster_.read(key);
-    if (!job) return std::nullopt;
-    return reconciler_.reconcile(*job);
-  }
-
-  // Of a loop, until its end however it comes.
-  class Turn {
-   public:
-    Turn(controller::Watchdog& watchdog, std::string who)
-        : watchdog_(watchdog), who_(std::move(who)) {
-      watchdog_.turn(who_);
-    }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn() { watchdog_.rest(who_); }
-
-   private:
-    controller::Watchdog& watchdog_;
-    const std::string who_;
-  };
 
   void recorded(const job::TrainingJob& before, const job::Status& after) {
     if (after.phase == before.status.phase && after.attempt == before.status.attempt) return;
@@ -272,126 +227,26 @@ class Operator {
     if (job::is_terminal(after)) metrics_.count_finished(job::to_text(after.phase));
   }
 
-  // Watches and reconciles until asked to stop. Pods are listed after jobs, so that no job's status
-  // knows more of its pods than we do.
+  // Watches and reconciles until asked to stop.
   void work(std::stop_token stop) {
     std::jthread poller;
     if (options_.progress) poller = std::jthread([this](std::stop_token s) { poller_.run(s); });
     const std::jthread events(
         [this](std::stop_token s) { events_.run(s); });  // ends after all below
-    std::vector<std::string> namespaces = options_.namespaces;
-    if (namespaces.empty()) namespaces.emplace_back();
-    std::deque<Watch<Job>> job_watches;
-    std::deque<Watch<cluster::SeenPod>> pod_watches;
-    for (const std::string& one : namespaces) watch_jobs(job_watches, one);
-    for (std::size_t i = 0; i < namespaces.size(); ++i)
-      watch_pods(pod_watches, namespaces[i], *job_watches[i].informer);
-    if (!listed(job_watches, pod_watches, stop)) return;
-    for (std::size_t i = 0; i < namespaces.size(); ++i)
-      if (!pod_watches[i].informer->synced())
-        log_.line(Severity::kWarning, "namespace is missing, or may not be watched",
-                  {{"namespace", namespaces[i]}});
-    ready_ = true;
-    log_.line(Severity::kInfo, "ready",
-              {{"jobs", std::to_string(jobs_.size())}, {"pods", std::to_string(pods_.size())}});
-    controller_.run(stop);
-    ready_ = false;
-  }
-
-  // One kind in one namespace.
-  template <class T>
-  struct Watch {
-    controller::StoreSink<T> sink;
-    std::unique_ptr<controller::Informer> informer;
-    std::jthread thread;
-  };
-
-  void watch_jobs(std::deque<Watch<Job>>& watches, const std::string& name_space) {
-    add_watch<Job>(watches, jobs_, cluster::kTrainingJobs, query_of(name_space), cluster::read_job,
-                   [this](const kube::ObjectMeta& meta, const Job&) {
-                     if (!jobs_.find(kube::key_of(meta))) forget(meta.uid);
-                     queue_.add(kube::key_of(meta));
-                   });
-  }
-
-  // Listed after the jobs of the same namespace.
-  void watch_pods(std::deque<Watch<cluster::SeenPod>>& watches, const std::string& name_space,
-                  const controller::Informer& jobs) {
-    add_watch<cluster::SeenPod>(
-        watches, pods_, kube::kPods, query_of(name_space, cluster::kJobLabel), cluster::read_pod,
-        [this](const kube::ObjectMeta& meta, const cluster::SeenPod& pod) {
-          cluster_.heard(meta, pod);
-          queue_.add_after(pod.job_key, kPodChangesTogether);
-        },
-        &jobs, [this, name_space] { pods_listed(name_space); });
-  }
-
-  // Of a namespace that may have been missing until now.
-  void pods_listed(const std::string& name_space) {
-    if (ready_) log_.line(Severity::kInfo, "namespace is watched", {{"namespace", name_space}});
-    for (const auto& entry : jobs_.entries())
-      if (name_space.empty() || entry.meta.name_space == name_space)
-        queue_.add(kube::key_of(entry.meta));
-  }
-
-  template <class T>
-  void add_watch(
-      std::deque<Watch<T>>& watches, controller::Store<T>& store, const kube::Resource& resource,
-      const kube::ListQuery& query, typename controller::StoreSink<T>::Project project,
-      typename controller::StoreSink<T>::Changed changed,
-      const controller::Informer* before = nullptr, std::function<void()> on_synced = [] {}) {
-    const std::string who =
-        "watch of " + resource.plural + (query.name_space.empty() ? "" : " in " + query.name_space);
-    controller::InformerOptions options;
-    options.query = query;
-    options.on_synced = std::move(on_synced);
-    options.on_turn = [this, who] { watchdog_.turn(who); };
-    options.on_error = [this, resource, query](const kube::ApiError& error) {
-      Fields fields = {{"kind", resource.kind}, {"error", to_text(error)}};
-      if (!query.name_space.empty()) fields.emplace_back("namespace", query.name_space);
-      if (error.code == 404)  // of a whole kind
-        fields.emplace_back("fix", "install its CRD: kubectl apply -f crds/");
-      log_.line(Severity::kWarning, "watch failed", fields);
-    };
-    Watch<T>& watch = watches.emplace_back(
-        controller::StoreSink<T>(store, query.name_space, std::move(project), std::move(changed)),
-        nullptr, std::jthread());
-    watch.informer = std::make_unique<controller::Informer>(client_, resource, options, watch.sink);
-    watch.thread = std::jthread([this, &watch, before, who](std::stop_token stop) {
-      if (before && !before->wait_synced(stop)) return;
-      watch.informer->run(stop);
-      watchdog_.rest(who);
-    });
-  }
-
-  // Waits until every namespace is listed, or refused as one that is missing or that we may not
-  // watch, and one is listed at least. False: stopped before.
-  static bool listed(const std::deque<Watch<Job>>& jobs,
-                     const std::deque<Watch<cluster::SeenPod>>& pods, std::stop_token stop) {
-    for (const Watch<Job>& watch : jobs)
-      if (!watch.informer->wait_tried(stop)) return false;
-    for (std::size_t i = 0; i < jobs.size(); ++i)
-      if (jobs[i].informer->synced() && !pods[i].informer->wait_tried(stop)) return false;
-    const auto is_listed = [](const Watch<cluster::SeenPod>& watch) {
-      return watch.informer->synced();
-    };
-    while (std::ranges::none_of(pods, is_listed) && !stop.stop_requested())
-      controller::interruptible_sleep(kLookAgain, stop);
-    return !stop.stop_requested();
-  }
-
-  void forget(const std::string& uid) {
-    reconciler_.forget(uid);
-    poller_.forget(uid);
+    std::vector<std::jthread> watches;
+    for (OperatorLoop::Watch& watch : loop_.watches())
+      watches.emplace_back([this, &watch](std::stop_token s) { loop_.carry(watch, s); });
+    if (loop_.wait_listed(stop)) loop_.carry_passes(stop);
   }
 
   // The store is counted when somebody asks, not with every change.
   std::string metrics_text() const {
     std::map<std::string, int> by_phase;
-    for (const auto& entry : jobs_.entries()) ++by_phase[job::to_text(entry.value->status.phase)];
+    for (const auto& job : loop_.jobs().entries())
+      ++by_phase[job::to_text(job.value->status.phase)];
     metrics_.set_jobs(by_phase);
-    metrics_.set_pods(pods_.size());
-    metrics_.set_queue_depth(queue_.size());
+    metrics_.set_pods(loop_.pods().size());
+    metrics_.set_queue_depth(loop_.queue().size());
     return metrics_.text();
   }
 
@@ -408,15 +263,9 @@ class Operator {
   kube::Client event_client_;
   kube::Client lease_client_;
   controller::LeaderElector elector_;
-  controller::WorkQueue queue_;
-  cluster::JobStore jobs_;
-  cluster::PodStore pods_;
   cluster::ProgressPoller poller_;
   cluster::EventQueue events_;
-  cluster::KubeCluster cluster_;
-  Reconciler reconciler_;
-  controller::Controller controller_;
-  std::atomic<bool> ready_ = false;
+  OperatorLoop loop_;
   std::atomic<bool> standing_by_ = false;
 };
 

@@ -72,14 +72,14 @@ bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
                                  JobMemory& memory) { memory.written = version; });
   options_.recorded(job, status);
   for (const job::Event& event : events)
-    options_.report(event_object(job, event, options_.reporter, options_.clock()));
+    options_.report(event_object(job, event, options_.reporter, options_.clock.wall()));
   return true;
 }
 
 bool KubeCluster::creates_rest(const job::TrainingJob& job) {
   const JobMemory memory = view_.memory().recall(job);
   const bool answered = memory.rejection && memory.rejected_generation != job.metadata.generation;
-  const auto left = std::chrono::ceil<milliseconds>(memory.retry_at - options_.clock());
+  const auto left = std::chrono::ceil<milliseconds>(memory.retry_at - options_.clock.now());
   if (answered || left <= milliseconds(0)) return false;
   // A pass that comes for another reason must not put off the next try.
   options_.wake(key_of(job), left);
@@ -115,7 +115,7 @@ void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Act
     view_.memory().change(job, [&](JobMemory& memory) {
       memory.rejection = rejection;
       memory.rejected_generation = job.metadata.generation;
-      memory.retry_at = options_.clock() + kRestAfterRejection;
+      memory.retry_at = options_.clock.now() + kRestAfterRejection;
     });
     options_.wake(key, milliseconds(0));  // so that the status says so
   }
@@ -131,7 +131,7 @@ void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Act
   // Workers are made when their objects are there: afterwards nobody looks for these again.
   if (waits && std::holds_alternative<job::EnsureObject>(actions.front()))
     view_.memory().change(job, [&](JobMemory& memory) {
-      memory.retry_at = std::max(memory.retry_at, options_.clock() + look_again);
+      memory.retry_at = std::max(memory.retry_at, options_.clock.now() + look_again);
     });
   const bool accepted = makes_something(actions.front()) && refused == outcomes.end() && !waits;
   if (accepted && view_.memory().recall(job).rejection) {
@@ -144,7 +144,7 @@ void KubeCluster::conclude(const job::TrainingJob& job, std::span<const job::Act
 // counts as stuck.
 bool KubeCluster::waits_for_predecessor(const job::TrainingJob& job, const job::Action& action,
                                         const std::vector<Outcome>& outcomes) {
-  const auto now = std::chrono::floor<job::Seconds>(options_.clock());
+  const auto now = std::chrono::floor<job::Seconds>(options_.clock.wall());
   std::optional<job::Predecessor> met;
   for (const Outcome& outcome : outcomes)
     if (const auto* wait = std::get_if<Wait>(&outcome); wait && !met) met = wait->predecessor;
@@ -175,12 +175,12 @@ void KubeCluster::enter_trouble(const job::TrainingJob& job, const job::Action& 
   view_.memory().change(job, [&](JobMemory& memory) {
     const bool again = memory.trouble && memory.trouble->kind == action.index();
     times = (again ? memory.trouble->times : 0) + 1;
-    memory.trouble = Trouble{action.index(), times, words, options_.steady() + kTroubleLasts};
+    memory.trouble = Trouble{action.index(), times, words, options_.clock.now() + kTroubleLasts};
   });
   // The conditions of a job that ended stay as they were.
   if (times == kTroubleTold && job::is_terminal(job.status))
     options_.report(event_object(job, {true, words.reason, words.message}, options_.reporter,
-                                 options_.clock()));
+                                 options_.clock.wall()));
 }
 
 void KubeCluster::forget_trouble(const job::TrainingJob& job, const job::Action& action) {

@@ -38,7 +38,7 @@ struct JobMemory {
   int rejected_generation = 0;
   std::optional<job::Predecessor> predecessor;
   std::optional<Trouble> trouble;
-  std::chrono::system_clock::time_point retry_at;  // creates rest until then
+  SteadyTime retry_at;  // creates rest until then
 };
 
 std::string key_of(const job::TrainingJob& job);  // "NS/NAME"

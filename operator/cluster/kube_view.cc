@@ -82,7 +82,7 @@ job::Observed KubeView::observe(const job::TrainingJob& job) {
   const std::uint64_t known = std::max(memory.written, pods_.seen_version(job.metadata.name_space));
   if (job.status.attempt_start_time && version_of(job) > known) list_pods(job);
   job::Observed observed;
-  observed.now = std::chrono::floor<job::Seconds>(options_.clock());
+  observed.now = std::chrono::floor<job::Seconds>(options_.clock.wall());
   observed.installation = installation_for(job);
   std::string address;
   for (auto& entry : pods_.owned_by(job.metadata.uid)) {
@@ -104,7 +104,7 @@ job::Observed KubeView::observe(const job::TrainingJob& job) {
 
 // A deletionTimestamp is the API server's time: how long a pod has been leaving is counted here.
 void KubeView::date_departures(const job::TrainingJob& job, job::Observed& observed) {
-  const SteadyTime now = options_.steady();
+  const SteadyTime now = options_.clock.now();
   memory_.change(job, [&](JobMemory& memory) {
     std::map<std::string, SteadyTime> leaving;
     for (job::Worker& worker : observed.workers) {
@@ -124,7 +124,7 @@ job::Installation KubeView::installation_for(const job::TrainingJob& job) {
   job::Installation found = options_.installation;
   if (job::is_terminal(job.status) || job.status.workers > 0) return found;
   const std::string& name_space = job.metadata.name_space;
-  const auto answer = levels_.find(name_space, options_.clock());
+  const auto answer = levels_.find(name_space, options_.clock.now());
   if (!answer) give_up(job, "namespace", answer.error());
   found.pod_security = answer->level.value_or(found.pod_security);
   found.pod_security_doubt = answer->doubt;
@@ -171,7 +171,7 @@ void KubeView::list_pods(const job::TrainingJob& job) {
 std::optional<job::Rejection> KubeView::trouble_of(const job::TrainingJob& job,
                                                    const JobMemory& memory) {
   if (!memory.trouble || memory.trouble->times < kTroubleTold) return std::nullopt;
-  const auto left = std::chrono::ceil<milliseconds>(memory.trouble->until - options_.steady());
+  const auto left = std::chrono::ceil<milliseconds>(memory.trouble->until - options_.clock.now());
   if (left <= milliseconds(0)) return std::nullopt;
   options_.wake(key_of(job), left);  // to take it back, if nobody tries it any more
   return memory.trouble->words;

@@ -40,16 +40,16 @@ struct KubeOptions {
   std::string reporter;  // who reports events: the pod's name
   int parallel_calls = 8;
   // Plan the job with this key again, in a while.
-  std::function<void(const std::string& key, std::chrono::milliseconds)> wake;
+  std::function<void(const std::string& key, std::chrono::milliseconds)> wake = {};
   // A status was stored.
   std::function<void(const job::TrainingJob& before, const job::Status& after)> recorded;
   // What rank 0 said last; it can be asked at `address` (empty: not now).
   std::function<contract::ProgressDocument(const job::TrainingJob&, const std::string& address)>
       ask;
   std::function<void(kube::Json event)> report;  // must not wait
-  std::function<std::chrono::system_clock::time_point()> clock = std::chrono::system_clock::now;
-  // For how long something has lasted: clocks of other machines, and steps of ours, don't count.
-  std::function<SteadyTime()> steady = std::chrono::steady_clock::now;
+  // now: for how long something has lasted, where clocks of other machines and steps of ours don't
+  // count.
+  kube::Clock clock = {};
 };
 
 // Ends the pass: it is made again later.

@@ -19,7 +19,7 @@ std::optional<job::PodSecurity> level_of(const kube::Json& name_space);
 // Resource. The levels of namespaces, each read at most once in kKeep. Thread-safe.
 class NamespaceLevels {
  public:
-  using Time = std::chrono::system_clock::time_point;
+  using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kKeep{30};
 
   struct Answer {

@@ -32,17 +32,21 @@ void Controller::run(std::stop_token stop) {
 }
 
 void Controller::work(const std::stop_token& stop) {
-  while (const auto item = queue_.get(stop)) {
-    metrics_.count_queue_wait(WorkQueue::Clock::now() - item->added);
-    metrics_.set_queue_depth(queue_.size());
-    pass(item->key);
-    queue_.done(item->key);
-  }
+  while (const auto item = queue_.get(stop)) pass(*item);
 }
 
-void Controller::pass(const std::string& key) {
+bool Controller::turn() {
+  const auto item = queue_.try_get();
+  if (item) pass(*item);
+  return item.has_value();
+}
+
+void Controller::pass(const WorkQueue::Item& item) {
+  const std::string& key = item.key;
   const auto began = WorkQueue::Clock::now();
   const auto cpu_began = thread_time();
+  metrics_.count_queue_wait(began - item.added);
+  metrics_.set_queue_depth(queue_.size());
   bool failed = false;
   try {
     const auto delay = reconcile_(key);
@@ -54,6 +58,7 @@ void Controller::pass(const std::string& key) {
     queue_.add_rate_limited(key);
   }
   metrics_.count_reconcile(WorkQueue::Clock::now() - began, thread_time() - cpu_began, failed);
+  queue_.done(key);
 }
 
 }  // namespace coxswain::controller

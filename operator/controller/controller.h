@@ -30,9 +30,11 @@ class Controller {
   // begun have come to an end.
   void run(std::stop_token stop);
 
+  bool turn();  // one pass, on the caller's thread; false: no key is due
+
  private:
   void work(const std::stop_token& stop);
-  void pass(const std::string& key);  // one, and what follows from it
+  void pass(const WorkQueue::Item& item);  // one, and what follows from it
 
   WorkQueue& queue_;
   const Reconcile reconcile_;

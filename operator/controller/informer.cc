@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 
 namespace coxswain::controller {
 
@@ -13,12 +12,11 @@ using std::chrono::milliseconds;
 constexpr std::chrono::minutes kListAgain{10};
 constexpr std::chrono::seconds kLasted{1};  // a watch that ended sooner, with nothing, did not work
 
-milliseconds delay_after(int failures) {
+milliseconds delay_after(int failures, double random) {
   constexpr milliseconds kFirst{800};
   constexpr milliseconds kMost{30'000};
   const milliseconds delay = std::min(kMost, kFirst * (1 << std::clamp(failures - 1, 0, 10)));
-  std::minstd_rand random(std::random_device{}());
-  return delay + milliseconds(std::uniform_int_distribution<long>(0, delay.count() / 10)(random));
+  return delay + std::chrono::floor<milliseconds>(delay / 10 * random);
 }
 
 kube::ApiError untrusted(const std::string& what) {
@@ -37,24 +35,37 @@ Informer::Informer(kube::Client& client, kube::Resource resource, InformerOption
     : client_(client), resource_(std::move(resource)), options_(std::move(options)), sink_(sink) {}
 
 void Informer::run(std::stop_token stop) {
-  State state = State::kListing;
   while (!stop.stop_requested()) {
     options_.on_turn();
-    switch (state) {
+    switch (state_) {
       case State::kListing:
-        state = list();
+        list();
         break;
       case State::kWatching:
-        state = watch(stop);
+        watch(stop);
         break;
-      case State::kBackingOff:
-        state = back_off(stop);
+      case State::kResting:
+        options_.sleep(rest_, stop);
+        end_rest();
         break;
     }
   }
 }
 
-Informer::State Informer::list() {
+void Informer::watch(std::stop_token stop) {
+  if (!begin_watch()) return;
+  // Ended from within as well: by an event that can't be trusted.
+  std::stop_source end_source;
+  const std::stop_callback forward(stop, [&] { end_source.request_stop(); });
+  const kube::WatchEnd end =
+      client_.watch(resource_, options_.query, std::to_string(version_), end_source.get_token(),
+                    [&](const kube::WatchEvent& event) {
+                      if (!hear(event)) end_source.request_stop();
+                    });
+  if (!stop.stop_requested()) end_watch(end);
+}
+
+void Informer::list() {
   sink_.begin_list();
   const auto answer = client_.list(
       resource_, options_.query,
@@ -74,52 +85,52 @@ Informer::State Informer::list() {
     return rest_before(State::kListing);
   }
   version_ = version;
-  listed_ = options_.now();
+  listed_ = options_.clock.now();
   sink_.end_list(version_);
   set_tried(true);
-  return State::kWatching;
+  state_ = State::kWatching;
 }
 
-Informer::State Informer::watch(std::stop_token stop) {
-  const auto began = options_.now();
-  if (began - listed_ >= kListAgain) return State::kListing;
+bool Informer::begin_watch() {
+  watched_ = options_.clock.now();
+  saw_any_ = is_broken_ = false;
+  if (watched_ - listed_ < kListAgain) return true;
+  state_ = State::kListing;
+  return false;
+}
 
-  // Ended from within as well: by an event that can't be trusted.
-  std::stop_source end_source;
-  const std::stop_callback forward(stop, [&] { end_source.request_stop(); });
-  bool saw_any = false;
-  bool is_broken = false;
-  const kube::WatchEnd end =
-      client_.watch(resource_, options_.query, std::to_string(version_), end_source.get_token(),
-                    [&](const kube::WatchEvent& event) {
-                      const std::uint64_t version = kube::meta_of(event.object).resource_version;
-                      // Versions in a watch only grow. A repeated one may hide that others are
-                      // missing.
-                      is_broken = is_broken || version < version_ || version == 0;
-                      if (is_broken) return end_source.request_stop(), void();
-                      saw_any = true;
-                      options_.on_turn();
-                      take(event, version);
-                    });
+bool Informer::hear(const kube::WatchEvent& event) {
+  const std::uint64_t version = kube::meta_of(event.object).resource_version;
+  // Versions in a watch only grow. A repeated one may hide that others are missing.
+  is_broken_ = is_broken_ || version < version_ || version == 0;
+  if (is_broken_) return false;
+  saw_any_ = true;
+  options_.on_turn();
+  version_ = version;
+  take(event);
+  return true;
+}
 
-  const bool worked = saw_any || (!end.error && options_.now() - began >= kLasted);
+void Informer::end_watch(const kube::WatchEnd& end) {
+  const bool lasted = options_.clock.now() - watched_ >= kLasted;
+  const bool worked = saw_any_ || (!end.error && lasted);
   if (worked) {
     failures_ = 0;
     told_.clear();
   }
-  if (stop.stop_requested()) return State::kWatching;
-  if (is_broken) tell(untrusted("a watch went back to an older version"));
-  if (end.expired || is_broken) {
+  if (is_broken_) tell(untrusted("a watch went back to an older version"));
+  if (end.expired || is_broken_) {
     // At once, but not twice in a row.
-    return failures_++ == 0 ? State::kListing : rest_before(State::kListing);
+    if (failures_++ > 0) return rest_before(State::kListing);
+    state_ = State::kListing;
+    return;
   }
   if (end.error) tell(*end.error);
-  if (!end.error && worked) return State::kWatching;
-  return rest_before(end.error && is_refused(*end.error) ? State::kListing : State::kWatching);
+  if (!end.error && worked) return;
+  rest_before(end.error && is_refused(*end.error) ? State::kListing : State::kWatching);
 }
 
-void Informer::take(const kube::WatchEvent& event, std::uint64_t version) {
-  version_ = version;
+void Informer::take(const kube::WatchEvent& event) {
   switch (event.type) {
     case kube::WatchEventType::kAdded:
     case kube::WatchEventType::kModified:
@@ -127,20 +138,16 @@ void Informer::take(const kube::WatchEvent& event, std::uint64_t version) {
     case kube::WatchEventType::kDeleted:
       return sink_.deleted(event.object);
     case kube::WatchEventType::kBookmark:
-      return sink_.progress(version);
+      return sink_.progress(version_);
     case kube::WatchEventType::kError:  // ends the watch; the client says so
       return;
   }
 }
 
-Informer::State Informer::rest_before(State state) {
+void Informer::rest_before(State state) {
   after_rest_ = state;
-  return State::kBackingOff;
-}
-
-Informer::State Informer::back_off(std::stop_token stop) {
-  options_.sleep(delay_after(++failures_), stop);
-  return after_rest_;
+  rest_ = delay_after(++failures_, options_.clock.random());
+  state_ = State::kResting;
 }
 
 void Informer::tell(const kube::ApiError& error) {

@@ -31,7 +31,7 @@ struct InformerOptions {
   kube::ListQuery query;
   // Waiting between two failed tries: 0.8 s, doubled up to 30 s, and up to a tenth more at random.
   std::function<void(std::chrono::milliseconds, std::stop_token)> sleep = interruptible_sleep;
-  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  kube::Clock clock = {};
   // What to tell of an error: once for each kind of error until something succeeds.
   std::function<void(const kube::ApiError&)> on_error = [](const kube::ApiError&) {};
   std::function<void()> on_synced = [] {};  // the first list is whole
@@ -40,9 +40,14 @@ struct InformerOptions {
 
 // Resource. List, then watch; list again after 410, after what can't be trusted, and every ten
 // minutes, which heals what a lost event broke; watch on from the last version after everything
-// else. States: Listing, Watching, BackingOff.
+// else.
+//
+// A machine of three states. A thread carries out what they ask for: run(). A simulation does so in
+// its own time, by the calls below it.
 class Informer {
  public:
+  enum class State { kListing, kWatching, kResting };
+
   // Both must outlive this.
   Informer(kube::Client& client, kube::Resource resource, InformerOptions options,
            ObjectSink& sink);
@@ -53,16 +58,20 @@ class Informer {
   bool wait_synced(std::stop_token stop) const;
   bool wait_tried(std::stop_token stop) const;  // synced, or the API server refused the first list
 
+  State state() const { return state_; }
+  void list();                               // kListing
+  bool begin_watch();                        // kWatching, from version(); false: list first
+  bool hear(const kube::WatchEvent& event);  // false: it can't be trusted, end the watch
+  void end_watch(const kube::WatchEnd& end);
+  std::chrono::milliseconds rest() const { return rest_; }  // kResting: for so long
+  void end_rest() { state_ = after_rest_; }
+
+  std::uint64_t version() const { return version_; }  // everything up to here was seen
+
  private:
-  enum class State { kListing, kWatching, kBackingOff };
-
-  // Each does what its state is for and says which comes next.
-  State list();
-  State watch(std::stop_token stop);
-  State back_off(std::stop_token stop);
-
-  State rest_before(State state);
-  void take(const kube::WatchEvent& event, std::uint64_t version);
+  void watch(std::stop_token stop);
+  void rest_before(State state);
+  void take(const kube::WatchEvent& event);
   void tell(const kube::ApiError& error);
   void set_tried(bool synced);
 
@@ -71,11 +80,15 @@ class Informer {
   const InformerOptions options_;
   ObjectSink& sink_;
 
-  // Of the thread in run().
-  std::uint64_t version_ = 0;  // everything up to here was seen
-  std::chrono::steady_clock::time_point listed_;
-  int failures_ = 0;                            // in a row
-  State after_rest_ = State::kListing;          // where kBackingOff leads
+  // Of the one thread that carries this.
+  State state_ = State::kListing;
+  std::uint64_t version_ = 0;
+  std::chrono::steady_clock::time_point listed_, watched_;  // when the last of each began to hold
+  bool saw_any_ = false;                                    // in this watch
+  bool is_broken_ = false;                                  // it told what can't be trusted
+  int failures_ = 0;                                        // in a row
+  std::chrono::milliseconds rest_{0};
+  State after_rest_ = State::kListing;
   std::set<std::pair<int, std::string>> told_;  // kinds of errors: code, reason
 
   mutable std::mutex mutex_;

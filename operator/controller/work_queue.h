@@ -7,6 +7,8 @@
 #include <stop_token>
 #include <string>
 
+#include "operator/kube/client.h"
+
 namespace coxswain::controller {
 
 // Resource. Keys to be worked on, with the contract of client-go's workqueue: a key waits at most
@@ -16,7 +18,7 @@ class WorkQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  WorkQueue();
+  explicit WorkQueue(kube::Clock clock = {});
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
@@ -35,8 +37,10 @@ class WorkQueue {
   // Blocks until a key is due, for its worker alone until done(). nullopt: shut down, or asked to
   // stop.
   std::optional<Item> get(std::stop_token stop);
+  std::optional<Item> try_get();  // nullopt: none is due now
   void done(const std::string& key);
 
+  std::optional<Clock::time_point> next_time() const;  // when a key will be due that is not yet
   std::size_t size() const;  // due, not those that wait for their time
   void shut_down();
 

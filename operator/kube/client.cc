@@ -14,7 +14,6 @@ namespace coxswain::kube {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 constexpr milliseconds kAllTries{30'000};
 constexpr milliseconds kFirstWait{100};
@@ -56,12 +55,9 @@ ApiError unreadable(int status) {
 
 // Between half of the usual wait and all of it, so that many clients do not come back at once; what
 // the server asks for is waited in full.
-milliseconds wait_before(int next_try, const Response& response) {
+milliseconds wait_before(int next_try, const Response& response, double random) {
   const milliseconds most = kFirstWait * (1 << std::min(next_try - 1, 8));
-  std::minstd_rand random(
-      static_cast<std::uint32_t>(steady_clock::now().time_since_epoch().count()));
-  const milliseconds usual(
-      std::uniform_int_distribution<long>(most.count() / 2, most.count())(random));
+  const auto usual = most / 2 + std::chrono::round<milliseconds>(most / 2 * random);
   return std::max<milliseconds>(usual, response.retry_after.value_or(std::chrono::seconds(0)));
 }
 
@@ -124,6 +120,12 @@ class WatchReader {
 };
 
 }  // namespace
+
+double any_random() {
+  std::minstd_rand engine(static_cast<std::uint32_t>(
+      std::chrono::steady_clock::now().time_since_epoch().count()));
+  return std::generate_canonical<double, 32>(engine);
+}
 
 Client::Client(Transport& transport, ClientOptions options)
     : transport_(transport), options_(std::move(options)) {
@@ -194,26 +196,26 @@ Result<Json> Client::call(Request request, const std::string& resource) {
 }
 
 Result<Response> Client::send(Request request, const std::string& resource) {
-  const auto start = steady_clock::now();
+  const auto start = options_.clock.now();
   milliseconds waited{0};  // by the injected sleep, which may not take its time
   for (int next_try = 1;; ++next_try) {
     if (changes(request.method) && !options_.may_write()) return not_leader();
     const auto spent = [&] {
-      return std::max(waited, std::chrono::ceil<milliseconds>(steady_clock::now() - start));
+      return std::max(waited, std::chrono::ceil<milliseconds>(options_.clock.now() - start));
     };
     const milliseconds most = std::max(options_.deadline(), milliseconds(1));
     request.deadline = std::clamp(kAllTries - spent(), milliseconds(1), most);
-    const auto began = steady_clock::now();
+    const auto began = options_.clock.now();
     Response response = transport_.send(request);
     options_.on_call(
         {request.method, resource, response.status,
-         std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began)});
+         std::chrono::duration_cast<std::chrono::microseconds>(options_.clock.now() - began)});
     if (is_success(response.status)) return response;
     ApiError error = error_of(response.status, response.body, response.retry_after);
     if (response.is_too_long) error.reason = kTooLong;
     if (!may_pass(response) || next_try >= options_.tries) return error;
     response.retry_after = error.retry_after;
-    const milliseconds wait = wait_before(next_try, response);
+    const milliseconds wait = wait_before(next_try, response, options_.clock.random());
     if (spent() + wait >= kAllTries) return error;
     options_.sleep(wait);
     waited += wait;
@@ -266,12 +268,12 @@ WatchEnd Client::watch(const Resource& resource, const ListQuery& query, const s
       .body = {},
       .deadline = kIdleWatch};
   WatchReader reader(options_.left_out, on_event);
-  const auto began = steady_clock::now();
+  const auto began = options_.clock.now();
   const Response response = transport_.stream(
       request, stop, [&reader](std::string_view piece) { return reader.add(piece); });
   options_.on_call(
       {request.method, resource_name(resource, "watch"), response.status,
-       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began)});
+       std::chrono::duration_cast<std::chrono::microseconds>(options_.clock.now() - began)});
   if (reader.end()) return *reader.end();
   if (is_success(response.status) || stop.stop_requested()) return {};
   return {.expired = response.status == 410,

@@ -13,6 +13,15 @@
 
 namespace coxswain::kube {
 
+double any_random();  // [0, 1). Thread-safe.
+
+// What decides besides the API server's answers; simulations pass their own.
+struct Clock {
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
+  std::function<double()> random = any_random;
+};
+
 // One request as it went, for metrics.
 struct Call {
   Method method = Method::kGet;
@@ -26,6 +35,7 @@ struct ClientOptions {
   // with code 0, reason NotLeader. For those who lost their lease.
   std::function<bool()> may_write = [] { return true; };
   std::function<void(const Call&)> on_call = [](const Call&) {};
+  Clock clock = {};
   // How the client waits between two tries; tests pass their own.
   std::function<void(std::chrono::milliseconds)> sleep;
   // How long one try may take; asked before each.

@@ -4,7 +4,15 @@
 
 namespace coxswain::test {
 
-std::string to_text(const FaultPlan& plan) {
+std::vector<FaultPlan> all_of(const FaultPlan& plan) {
+  std::vector<FaultPlan> all = plan.besides;
+  all.insert(all.begin(), plan);
+  return all;
+}
+
+namespace {
+
+std::string text_of_one(const FaultPlan& plan) {
   const char* point = plan.point == Point::kBefore    ? "before it is sent"
                       : plan.point == Point::kApplied ? "after it is applied, reply lost"
                                                       : "after its reply is read";
@@ -31,8 +39,24 @@ std::string to_text(const FaultPlan& plan) {
       return fmt::format("{} loses one event, listed anew after {} s", watch, plan.seconds);
     case Fault::kRepeat:
       return fmt::format("{} tells everything again", watch);
+    case Fault::kHang:
+      return fmt::format("request {} hangs, {} tries, and has its effect {}", plan.at, plan.tries,
+                         plan.point == Point::kBefore    ? "never"
+                         : plan.point == Point::kApplied ? "at once"
+                                                         : fmt::format("{} s late", plan.seconds));
+    case Fault::kStep:
+      return fmt::format("the clock steps by {} s at request {}", plan.seconds, plan.at);
   }
   return "";
+}
+
+}  // namespace
+
+std::string to_text(const FaultPlan& plan) {
+  std::string text;
+  for (const FaultPlan& one : all_of(plan))
+    text += (text.empty() ? "" : ", and ") + text_of_one(one);
+  return text;
 }
 
 }  // namespace coxswain::test

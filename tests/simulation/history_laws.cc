@@ -100,7 +100,8 @@ void HistoryLaws::before_change(const std::string& resource, const Object& befor
     const job::TrainingJob job = job::read_job(*before);
     const auto& ttl = job.spec.run_policy.ttl_after_finished;
     demand(job::is_terminal(job.status), "a job was deleted before its end");
-    demand(ttl && job.status.completion_time && server_.now >= *job.status.completion_time + *ttl,
+    const job::Time now = server_.now + caller.skew;
+    demand(ttl && job.status.completion_time && now >= *job.status.completion_time + *ttl,
            "a job was deleted before ttlSecondsAfterFinished");
   } else if (resource == "podgroups") {
     if (!after) ++effects_["delete " + name];
@@ -127,11 +128,11 @@ void HistoryLaws::before_create(const std::string& resource, const Json& object)
   const Object owner = job_with(uid);
   if (!owner) {
     // Only for who can't know it yet.
+    if (caller.late) return;
     const auto known = caller.jobs->find(
         text(object, "namespace") + "/" +
         object.at("metadata").at("labels").at(cluster::kJobLabel).get<std::string>());
-    demand(caller.late || (known && known->meta.uid == uid),
-           name + " was made for a job that is known to be gone");
+    demand(known && known->meta.uid == uid, name + " was made for a job that is known to be gone");
     return;
   }
   if (resource == "pods") before_pod(object, *owner);
@@ -154,7 +155,7 @@ void HistoryLaws::before_pod(const Json& pod, const Json& owner) {
          fmt::format("{} was made for attempt {}, recorded is {}", name, worker->id.attempt,
                      status.attempt));
   demand(status.workers > 0, name + " was made while no gang is wanted");
-  demand(!status.next_retry_time || server_.now >= *status.next_retry_time,
+  demand(!status.next_retry_time || server_.now + caller.skew >= *status.next_retry_time,
          name + " was made within the back-off");
   const auto gang = job::gang(job);
   demand(std::ranges::find(gang, worker->id) != gang.end(), name + " is not of the gang");

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/cluster/kube_cluster.h"
+#include "operator/cluster/kube_view.h"
 #include "tests/simulation/api_server.h"
 #include "tests/simulation/laws.h"
 #include "tests/simulation/world.h"
@@ -16,6 +16,7 @@ namespace coxswain::test {
 struct Caller {
   bool late = false;  // another operator leads by now: what it makes is fenced by its attempt
   const cluster::JobStore* jobs = nullptr;  // what it knows
+  job::Seconds skew{0};                     // of its clock, by which it dates what it stores
 };
 
 // What must hold at each change that an operator makes to the API server's objects, over all of

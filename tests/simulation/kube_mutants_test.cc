@@ -28,6 +28,8 @@ std::vector<FaultPlan> plans_for(const Outcome& outcome) {
       for (const Fault fault : {Fault::kDelay, Fault::kRelist})
         plans.push_back({.fault = fault, .at = at, .watched = watched, .seconds = 20});
   }
+  for (int at = 0; at < static_cast<int>(outcome.requests.size()); ++at)
+    plans.push_back({.fault = Fault::kHang, .at = at});
   return plans;
 }
 
@@ -64,13 +66,16 @@ TEST(KubeMutants, each_is_found_out) {
       {"writes without the lease", Mutation::kActsWithoutLease, {"mpi_1"}},
       {"acts before its pods are listed", Mutation::kActsBeforePodsAreListed, {"mpi_1"}},
       {"does not hear of deletions", Mutation::kDeletionsUnheard, {"clean_All"}},
-      {"keeps what a new list does not show", Mutation::kRelistKeepsVanished, {"mpi_2"}},
+      {"keeps what a new list does not show", Mutation::kRelistKeepsVanished, {"deleted"}},
       {"gives no time to save", Mutation::kNoTimeToSave, {"mpi_2"}},
       {"makes children without an owner", Mutation::kNoOwner, {"mpi_1"}},
       {"deletes a job without preconditions",
        Mutation::kNoPreconditionsOnJob,
        {"made_again_before_ttl"}},
-      {"takes a refusal for success", Mutation::kRefusalIsSuccess, {"quota"}}};
+      {"takes a refusal for success", Mutation::kRefusalIsSuccess, {"quota"}},
+      {"goes on watching where it missed something", Mutation::kExpiryUnheard, {"fails_once"}},
+      {"does not come again later", Mutation::kTimersLost, {"backs_off"}},
+      {"takes no answer for success", Mutation::kHangIsSuccess, {"mpi_1"}}};
   for (const KubeMutant& mutant : mutants) {
     const auto found = find_out(mutant);
     EXPECT_TRUE(found) << mutant.name << " survived";

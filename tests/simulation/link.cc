@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "operator/cluster/pod.h"
@@ -54,26 +55,42 @@ void Link::crash() {
   throw Crash{};
 }
 
+void Link::wait(std::chrono::milliseconds time) {
+  wire_.elapsed += time;
+  if (wire_.elapsed >= std::chrono::seconds(1))
+    wire_.wait(static_cast<int>(std::chrono::ceil<std::chrono::seconds>(time).count()));
+  if (dead_) crash();
+}
+
+// The one that this request meets.
+Wire::Trouble* Link::trouble_with(const std::string& what, int index) {
+  for (Wire::Trouble& trouble : wire_.troubles) {
+    const bool begins = trouble.plan.watched.empty() && trouble.plan.fault != Fault::kNone &&
+                        !trouble.happened && index == trouble.plan.at;
+    if (begins) {
+      trouble.happened = true;
+      trouble.request = what;
+      const Fault fault = trouble.plan.fault;
+      const bool repeats = fault == Fault::kError || fault == Fault::kHang;
+      trouble.tries_left = repeats ? trouble.plan.tries : 1;
+    }
+    if (trouble.tries_left > 0 && trouble.request == what) return &trouble;
+  }
+  return nullptr;
+}
+
 Response Link::send(const Request& request) {
   if (dead_ || must_crash) crash();
-  const FaultPlan& plan = wire_.plan;
   const int index = wire_.requests++;
   const std::string what = fmt::format("{} {}", word(request.method), request.target);
   wire_.log.push_back(what);
   if (request.method != Method::kGet) {
     ++wire_.writes;
-    wire_.scene.laws.demand(!late_ || !plan.fenced, "a write without the lease: " + what);
+    wire_.scene.laws.demand(!late_ || holds_lease, "a write without the lease: " + what);
   }
-  const bool of_requests = plan.fault == Fault::kCrash || plan.fault == Fault::kError ||
-                           plan.fault == Fault::kZombie || plan.fault == Fault::kStaleRead;
-  const bool first = of_requests && !wire_.happened && index == plan.at;
-  const bool again = tries_left_ > 0 && afflicted_ == what;
-  if (first) {
-    wire_.happened = true;
-    afflicted_ = what;
-    tries_left_ = plan.tries;
-  }
-  const Response response = first || again ? with_fault(request, first) : forward(request);
+  Wire::Trouble* const trouble = trouble_with(what, index);
+  if (trouble) --trouble->tries_left;
+  const Response response = trouble ? with_fault(request, trouble->plan) : forward(request);
   if (wire_.trace)
     fmt::print("{:>6} #{:<3} {}{} -> {}\n",
                wire_.scene.server.now.time_since_epoch().count() % 100'000, index,
@@ -86,8 +103,7 @@ Response Link::stream(const Request&, std::stop_token,
   return no_answer();
 }
 
-Response Link::with_fault(const Request& request, bool first) {
-  const FaultPlan& plan = wire_.plan;
+Response Link::with_fault(const Request& request, const FaultPlan& plan) {
   ApiServer& server = wire_.scene.server;
   switch (plan.fault) {
     case Fault::kCrash: {
@@ -98,7 +114,6 @@ Response Link::with_fault(const Request& request, bool first) {
       return response;
     }
     case Fault::kError: {
-      --tries_left_;
       if (plan.point == Point::kApplied) forward(request);
       if (plan.code == 0) return no_answer();
       Response response = status_response(plan.code, reason_of(plan.code, request.method),
@@ -106,8 +121,24 @@ Response Link::with_fault(const Request& request, bool first) {
       if (plan.code == 429) response.retry_after = std::chrono::seconds(1);
       return response;
     }
+    case Fault::kHang: {
+      if (plan.point == Point::kApplied) forward(request);
+      if (plan.point == Point::kReplied)
+        wire_.late.push_back({server.now + std::chrono::ceil<job::Seconds>(request.deadline) +
+                                  job::Seconds(plan.seconds),
+                              mutated(request)});
+      wait(request.deadline);
+      if (wire_.mutation != Mutation::kHangIsSuccess) return no_answer();
+      return {.status = 200, .retry_after = {}, .body = request.body};
+    }
+    case Fault::kStep: {
+      const Response response = forward(request);
+      wire_.skew += job::Seconds(plan.seconds);
+      wire_.most_skew = std::max(wire_.most_skew, wire_.skew);
+      return response;
+    }
     case Fault::kZombie:
-      if (first) wire_.take_over();
+      wire_.take_over();
       if (plan.fenced) holds_lease = false;
       late_ = true;
       return forward(request);
@@ -121,11 +152,17 @@ Response Link::with_fault(const Request& request, bool first) {
 }
 
 Response Link::forward(const Request& request) {
-  wire_.scene.laws.caller = {late_, jobs};
-  const bool narrow_list =
-      request.method == Method::kGet && concerns(request, "/pods?") && concerns(request, "%3D");
-  if (wire_.mutation == Mutation::kPodsNotListedAgain && narrow_list)
-    return wire_.scene.server.answer_as_of(request, pods_seen);
+  wire_.scene.laws.caller = {late_, &loop->jobs(), wire_.most_skew};
+  if (request.method == Method::kGet) {
+    const auto as_of = [&](std::uint64_t version) {
+      return wire_.scene.server.answer_as_of(request, version);
+    };
+    const bool narrow_list = concerns(request, "/pods?") && concerns(request, "%3D");
+    if (wire_.mutation == Mutation::kPodsNotListedAgain && narrow_list)
+      return as_of(loop->pods().seen_version(kNamespace));
+    if (wire_.mutation == Mutation::kJobNotReadAgain && concerns(request, "/trainingjobs/"))
+      return as_of(loop->jobs().seen_version(kNamespace));
+  }
   const Request sent = mutated(request);
   return mutated(sent, wire_.scene.server.answer(sent));
 }
@@ -149,10 +186,27 @@ Request Link::mutated(Request request) const {
   return request;
 }
 
-Response Link::mutated(const Request& request, Response response) const {
-  const int hidden = wire_.mutation == Mutation::kExistsIsSuccess    ? 409
-                     : wire_.mutation == Mutation::kRefusalIsSuccess ? 403
-                                                                     : -1;
+void Link::mutate_list(const std::string& resource, bool is_first, Response& response) const {
+  const bool hides = wire_.mutation == Mutation::kActsBeforePodsAreListed && is_first;
+  const bool keeps = wire_.mutation == Mutation::kRelistKeepsVanished && !is_first;
+  if (!(hides && resource == "pods") && !keeps) return;
+  Json list = Json::parse(response.body);
+  if (hides) list["items"] = Json::array();
+  if (keeps)
+    for (const Revision& revision : wire_.scene.server.history())
+      if (revision.resource == resource && revision.type == kube::WatchEventType::kDeleted)
+        list["items"].push_back(*revision.object);
+  response.body = list.dump();
+}
+
+Response Link::mutated(const Request& request, Response response) {
+  const Mutation mutation = wire_.mutation;
+  for (const char* resource : {"pods", "trainingjobs"})
+    if (request.target.find(fmt::format("/{}?", resource)) != std::string::npos)
+      mutate_list(resource, lists_[resource]++ == 0, response);
+  const int hidden = mutation == Mutation::kExistsIsSuccess    ? 409
+                     : mutation == Mutation::kRefusalIsSuccess ? 403
+                                                               : -1;
   if (request.method != Method::kPost || response.status != hidden) return response;
   return {.status = 201, .retry_after = {}, .body = request.body};
 }

@@ -46,7 +46,7 @@ struct Trial {
 
   void run(InformerOptions options = {}) {
     options.sleep = [this](milliseconds time, std::stop_token) { rests.push_back(time); };
-    options.now = [this] { return std::chrono::steady_clock::time_point(server.now); };
+    options.clock.now = [this] { return std::chrono::steady_clock::time_point(server.now); };
     options.on_error = [this](const kube::ApiError& error) {
       errors.push_back(std::to_string(error.code) + " " + error.reason);
     };
