@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "trainer/tensor/fnv1a.h"
+
 namespace coxswain::tensor {
 
 namespace {
@@ -52,12 +54,10 @@ ParameterLayout pack(std::vector<Segment> segments) {
 }
 
 std::uint64_t hash_of(const ParameterLayout& layout) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a, 64 bits
+  Fnv1a hash;  // a byte at a time
   const auto add_number = [&](std::int64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      const auto byte = (static_cast<std::uint64_t>(value) >> shift) & 0xffU;
-      hash = (hash ^ byte) * 1099511628211ULL;
-    }
+    for (int shift = 0; shift < 64; shift += 8)
+      hash.add(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> shift));
   };
   const auto add_text = [&](const std::string& text) {
     add_number(std::ssize(text));
@@ -72,7 +72,7 @@ std::uint64_t hash_of(const ParameterLayout& layout) {
     add_number(s.stored);
     add_text(s.layout);
   }
-  return hash;
+  return hash.hash();
 }
 
 }  // namespace coxswain::tensor
