@@ -27,7 +27,7 @@ struct CommandLine {
   std::string log_format = "text";
   std::string run_dir;
   std::string kubeconfig;
-  std::string pod_security{word(job::kPodSecurityLevels, job::PodSecurity::kRestricted)};
+  std::string pod_security{word(job::PodSecurity::kRestricted)};
   std::string metrics_address = fmt::format(":{}", contract::kOperatorMetricsPort);
   kube::ConfigRules rules;
   OperatorOptions operator_options;
@@ -58,7 +58,7 @@ cluster::VolumeDirectories parse_volumes(const std::vector<std::string>& given) 
 }
 
 job::PodSecurity pod_security(const CommandLine& line) {
-  return value_of(job::kPodSecurityLevels, line.pod_security).value();
+  return value_of<job::PodSecurity>(line.pod_security).value();
 }
 
 // A job that can start; every problem of another one is told.

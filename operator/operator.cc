@@ -183,8 +183,7 @@ class Operator {
                   log_.line(
                       Severity::kWarning, "namespace not read",
                       {{"error", doubt},
-                       {"level", std::string(word(job::kPodSecurityLevels,
-                                                       options_.installation.pod_security))}});
+                       {"level", std::string(word(options_.installation.pod_security))}});
                 },
             .reporter = options_.identity,
             .recorded = [this](const job::TrainingJob& before,

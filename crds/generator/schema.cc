@@ -3,34 +3,13 @@
 namespace coxswain::crd {
 
 Json described(const std::string& meaning, Json schema) {
+  if (meaning.empty()) return schema;
   Json result = {{"description", meaning}};
   result.update(schema);
   return result;
 }
 
 Json text(const std::string& meaning) { return described(meaning, {{"type", "string"}}); }
-
-Json time(const std::string& meaning) {
-  return described(meaning, {{"type", "string"}, {"format", "date-time"}});
-}
-
-Json boolean(const std::string& meaning) { return described(meaning, {{"type", "boolean"}}); }
-
-Json integer(const std::string& meaning, std::int64_t min, std::int64_t max) {
-  return described(meaning,
-                   {{"type", "integer"}, {"format", "int32"}, {"minimum", min}, {"maximum", max}});
-}
-
-Json big_integer(const std::string& meaning) {
-  return described(meaning, {{"type", "integer"}, {"format", "int64"}});
-}
-
-Json number(const std::string& meaning) { return described(meaning, {{"type", "number"}}); }
-
-Json list(const std::string& meaning, Json items, int max_items) {
-  return described(meaning,
-                   {{"type", "array"}, {"maxItems", max_items}, {"items", std::move(items)}});
-}
 
 Json object(const std::string& meaning, Fields fields) {
   Json schema = described(meaning, {{"type", "object"}, {"properties", Json::object()}});

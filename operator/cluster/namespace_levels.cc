@@ -19,7 +19,7 @@ std::optional<job::PodSecurity> level_of(const kube::Json& name_space) {
   for (const char* key : {"metadata", "labels", kEnforce})
     if (place) place = cluster::find(*place, key);
   if (!place || !place->is_string()) return std::nullopt;
-  return value_of(job::kPodSecurityLevels, place->get<std::string>())
+  return value_of<job::PodSecurity>(place->get<std::string>())
       .value_or(job::PodSecurity::kRestricted);
 }
 

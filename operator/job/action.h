@@ -8,6 +8,12 @@
 namespace coxswain::job {
 
 enum class ObjectKind { kService, kSecret, kConfigMap, kPodGroup };
+constexpr Words<ObjectKind, 4> words_of(ObjectKind) {
+  return {{{ObjectKind::kService, "service"},
+           {ObjectKind::kSecret, "secret"},
+           {ObjectKind::kConfigMap, "config map"},
+           {ObjectKind::kPodGroup, "pod group"}}};
+}
 
 // Make it unless it exists. Its name and content follow from the job alone; but where the status
 // names no Secret yet, its name is drawn, and told by Observed::keys_secret once it is made.
@@ -45,7 +51,6 @@ struct DeleteJob {
 
 using Action = std::variant<EnsureObject, CreateWorker, DeleteWorker, DeletePodGroup, DeleteJob>;
 
-std::string to_text(ObjectKind kind);
 std::string to_text(const Action& action);  // one line, without its end
 
 }  // namespace coxswain::job

@@ -62,7 +62,7 @@ void read_metadata(const Json& value, Metadata& metadata, std::vector<Problem>& 
   fields.read("namespace", metadata.name_space);
   fields.read("uid", metadata.uid);
   fields.read("resourceVersion", metadata.resource_version);
-  fields.read("generation", metadata.generation, {0, 2147483647});
+  fields.read("generation", metadata.generation);
   const auto read_time = [&](const char* key, std::optional<Time>& target) {
     std::string text;
     fields.read(key, text);

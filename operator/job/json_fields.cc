@@ -43,10 +43,6 @@ void JsonFields::refuse(std::string path, std::string message) {
   problems_.push_back({std::move(path), 0, std::move(message)});
 }
 
-void JsonFields::refuse_word(const std::string& path, const Json& value, const std::string& known) {
-  refuse(path, fmt::format("must be one of {}; got {}", known, describe(value)));
-}
-
 const Json* JsonFields::find(std::string_view key) {
   known_.emplace(key);
   const auto found = object_.find(std::string(key));
@@ -78,70 +74,56 @@ std::optional<std::int64_t> JsonFields::integer(const Json& value, const std::st
   return number;
 }
 
-void JsonFields::read(std::string_view key, int& target, Range range) {
-  if (const Json* value = find(key))
-    if (const auto number = integer(*value, path_of(key), range))
-      target = static_cast<int>(*number);
+bool JsonFields::take(const Json& value, const std::string& path, const About& about,
+                      int& target) {
+  const bool is_word = value.is_string() && !about.zero_word.empty();
+  if (is_word && value != about.zero_word)
+    refuse(path, fmt::format("must be an integer or {}, got {}", about.zero_word, describe(value)));
+  if (is_word && value == about.zero_word) target = 0;
+  if (is_word) return value == about.zero_word;
+  const auto number = integer(value, path, about.range);
+  if (number) target = static_cast<int>(*number);
+  return number.has_value();
 }
 
-void JsonFields::read(std::string_view key, std::optional<int>& target, Range range) {
-  if (const Json* value = find(key))
-    if (const auto number = integer(*value, path_of(key), range))
-      target = static_cast<int>(*number);
+bool JsonFields::take(const Json& value, const std::string& path, const About& about,
+                      Seconds& target) {
+  const auto number = integer(value, path, about.range);
+  if (number) target = Seconds(*number);
+  return number.has_value();
 }
 
-void JsonFields::read(std::string_view key, Seconds& target, Range range) {
-  if (const Json* value = find(key))
-    if (const auto number = integer(*value, path_of(key), range)) target = Seconds(*number);
+bool JsonFields::take(const Json& value, const std::string& path, const About&, bool& target) {
+  if (value.is_boolean()) target = value.get<bool>();
+  if (!value.is_boolean()) refuse(path, "must be true or false, got " + describe(value));
+  return value.is_boolean();
 }
 
-void JsonFields::read(std::string_view key, std::optional<Seconds>& target, Range range) {
-  if (const Json* value = find(key))
-    if (const auto number = integer(*value, path_of(key), range)) target = Seconds(*number);
+bool JsonFields::take(const Json& value, const std::string& path, const About&,
+                      std::string& target) {
+  if (value.is_string()) target = value.get<std::string>();
+  if (!value.is_string()) refuse(path, "must be a text, got " + describe(value));
+  return value.is_string();
 }
 
-void JsonFields::read(std::string_view key, bool& target) {
-  const Json* value = find(key);
-  if (!value) return;
-  if (value->is_boolean()) target = value->get<bool>();
-  if (!value->is_boolean()) refuse(path_of(key), "must be true or false, got " + describe(*value));
-}
-
-void JsonFields::read(std::string_view key, std::string& target) {
-  const Json* value = find(key);
-  if (!value) return;
-  if (value->is_string()) target = value->get<std::string>();
-  if (!value->is_string()) refuse(path_of(key), "must be a text, got " + describe(*value));
-}
-
-void JsonFields::read(std::string_view key, std::optional<std::string>& target) {
-  std::string text;
-  const std::size_t before = problems_.size();
-  read(key, text);
-  if (find(key) && problems_.size() == before) target = text;
-}
-
-void JsonFields::read_object(std::string_view key, Json& target) {
-  const Json* value = find(key);
-  if (!value) return;
-  if (value->is_object()) target = *value;
-  if (!value->is_object()) refuse(path_of(key), "must be an object, got " + describe(*value));
-}
-
-void JsonFields::read_object(std::string_view key, std::optional<Json>& target) {
-  Json object;
-  read_object(key, object);
-  if (!object.is_null()) target = std::move(object);
+bool JsonFields::take(const Json& value, const std::string& path, const About&, Json& target) {
+  if (value.is_object()) target = value;
+  if (!value.is_object()) refuse(path, "must be an object, got " + describe(value));
+  return value.is_object();
 }
 
 std::vector<JsonFields::Element> JsonFields::elements(std::string_view key) {
-  std::vector<Element> result;
   const Json* value = find(key);
-  if (!value) return result;
-  if (!value->is_array()) refuse(path_of(key), "must be a list, got " + describe(*value));
-  if (value->is_array())
-    for (std::size_t i = 0; i < value->size(); ++i)
-      result.push_back({(*value)[i], fmt::format("{}[{}]", path_of(key), i)});
+  return value ? elements_of(*value, path_of(key)) : std::vector<Element>{};
+}
+
+std::vector<JsonFields::Element> JsonFields::elements_of(const Json& value,
+                                                         const std::string& path) {
+  std::vector<Element> result;
+  if (!value.is_array()) refuse(path, "must be a list, got " + describe(value));
+  if (value.is_array())
+    for (std::size_t i = 0; i < value.size(); ++i)
+      result.push_back({value[i], fmt::format("{}[{}]", path, i)});
   return result;
 }
 

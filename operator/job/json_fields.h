@@ -4,17 +4,17 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "operator/job/field.h"
 #include "operator/job/training_job.h"
 #include "operator/job/words.h"
 
 namespace coxswain::job {
 
-struct Range {
-  std::int64_t min = 0;
-  std::int64_t max = 2147483647;
-};
+// "a string \"2\"", cut to 80 characters.
+std::string describe(const Json& value);
 
 // Reads the fields of one JSON object, and lists what is wrong with them. A field that is absent,
 // null or wrong leaves its target as it was.
@@ -27,33 +27,9 @@ class JsonFields {
   const Json* find(std::string_view key);
   const Json* require(std::string_view key);  // absent is a problem
 
-  void read(std::string_view key, int& target, Range range);
-  void read(std::string_view key, std::optional<int>& target, Range range);
-  void read(std::string_view key, Seconds& target, Range range);
-  void read(std::string_view key, std::optional<Seconds>& target, Range range);
-  void read(std::string_view key, bool& target);
-  void read(std::string_view key, std::string& target);
-  void read(std::string_view key, std::optional<std::string>& target);
-  void read_object(std::string_view key, Json& target);
-  void read_object(std::string_view key, std::optional<Json>& target);
-
-  template <class E, std::size_t N>
-  void read(std::string_view key, E& target, const Words<E, N>& words) {
-    if (const Json* value = find(key)) read_word(*value, path_of(key), target, words);
-  }
-  template <class E, std::size_t N>
-  void read(std::string_view key, std::optional<E>& target, const Words<E, N>& words) {
-    E value{};
-    if (const Json* found = find(key))
-      if (read_word(*found, path_of(key), value, words)) target = value;
-  }
-  template <class E, std::size_t N>
-  bool read_word(const Json& value, const std::string& path, E& target, const Words<E, N>& words) {
-    const auto known =
-        value.is_string() ? value_of(words, value.get_ref<const std::string&>()) : std::nullopt;
-    if (known) target = *known;
-    if (!known) refuse_word(path, value, list_words(words));
-    return known.has_value();
+  template <class T>
+  void read(std::string_view key, T& target, const About& about = {}) {
+    if (const Json* value = find(key)) take(*value, path_of(key), about, target);
   }
 
   // The elements of a list, each with its path; anything but a list is a problem.
@@ -72,16 +48,54 @@ class JsonFields {
   void refuse_unknown();
 
  private:
-  void refuse_word(const std::string& path, const Json& value, const std::string& known);
+  // False: it is no such value, which is a problem. Of a list those are left out that are none.
+  bool take(const Json& value, const std::string& path, const About& about, bool& target);
+  bool take(const Json& value, const std::string& path, const About& about, int& target);
+  bool take(const Json& value, const std::string& path, const About& about, Seconds& target);
+  bool take(const Json& value, const std::string& path, const About& about, std::string& target);
+  bool take(const Json& value, const std::string& path, const About& about, Json& target);
+
+  template <class E>
+    requires std::is_enum_v<E>
+  bool take(const Json& value, const std::string& path, const About& about, E& target) {
+    const auto known =
+        value.is_string() ? value_of<E>(value.get_ref<const std::string&>()) : std::nullopt;
+    if (known) {
+      target = *known;
+      return true;
+    }
+    std::string words;
+    for (const auto& entry : words_of(E{}))
+      if (entry.text != about.later) words.append(words.empty() ? "" : ", ").append(entry.text);
+    refuse(path, "must be one of " + words + "; got " + describe(value));
+    return false;
+  }
+
+  template <class T>
+  bool take(const Json& value, const std::string& path, const About& about,
+            std::optional<T>& target) {
+    T inner{};
+    const bool fits = take(value, path, about, inner);
+    if (fits) target = std::move(inner);
+    return fits;
+  }
+
+  template <class T>
+  bool take(const Json& value, const std::string& path, const About& about,
+            std::vector<T>& target) {
+    for (const Element& element : elements_of(value, path))
+      if (T inner{}; take(element.value, element.path, about, inner))
+        target.push_back(std::move(inner));
+    return true;
+  }
+
+  std::vector<Element> elements_of(const Json& value, const std::string& path);
 
   const Json& object_;
   std::string path_;
   std::vector<Problem>& problems_;
   std::set<std::string, std::less<>> known_;
 };
-
-// "a string \"2\"", cut to 80 characters.
-std::string describe(const Json& value);
 
 // The member as a text; what is missing or of another type reads as empty.
 std::string text_at(const Json& object, const char* key);

@@ -10,6 +10,12 @@
 namespace coxswain::job {
 
 enum class WorkerPhase { kPending, kRunning, kSucceeded, kFailed };
+constexpr Words<WorkerPhase, 4> words_of(WorkerPhase) {
+  return {{{WorkerPhase::kPending, "Pending"},
+           {WorkerPhase::kRunning, "Running"},
+           {WorkerPhase::kSucceeded, "Succeeded"},
+           {WorkerPhase::kFailed, "Failed"}}};
+}
 
 // One pod or process as it was last seen. Its end is the trainer container's, not the pod's.
 struct Worker {
@@ -54,6 +60,11 @@ struct Predecessor {
 
 // The levels of the Pod Security standards, from the widest on.
 enum class PodSecurity { kPrivileged, kBaseline, kRestricted };
+constexpr Words<PodSecurity, 3> words_of(PodSecurity) {
+  return {{{PodSecurity::kPrivileged, "privileged"},
+           {PodSecurity::kBaseline, "baseline"},
+           {PodSecurity::kRestricted, "restricted"}}};
+}
 
 // What the operator was installed with, and what it found in the job's namespace.
 struct Installation {
@@ -79,7 +90,6 @@ struct Observed {
   bool operator==(const Observed&) const = default;
 };
 
-std::string to_text(WorkerPhase phase);
 std::string to_text(const Observed& observed);  // a table, one worker a line
 
 }  // namespace coxswain::job

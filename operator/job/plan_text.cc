@@ -45,7 +45,7 @@ std::string decision(const Status& status) {
 }
 
 std::string to_line(const Worker& worker) {
-  std::string text = fmt::format("{:<20} {:<9}", to_text(worker.id), to_text(worker.phase));
+  std::string text = fmt::format("{:<20} {:<9}", to_text(worker.id), word(worker.phase));
   if (worker.scheduled) text += " scheduled";
   if (worker.ready) text += " ready";
   if (worker.lingers) text += " lingers";
@@ -60,25 +60,11 @@ std::string to_line(const Worker& worker) {
 
 }  // namespace
 
-std::string to_text(ObjectKind kind) {
-  constexpr Words<ObjectKind, 4> kKinds{{{ObjectKind::kService, "service"},
-                                         {ObjectKind::kSecret, "secret"},
-                                         {ObjectKind::kConfigMap, "config map"},
-                                         {ObjectKind::kPodGroup, "pod group"}}};
-  return std::string(word(kKinds, kind));
-}
-
-std::string to_text(WorkerPhase phase) {
-  constexpr Words<WorkerPhase, 4> kWorkerPhases{{{WorkerPhase::kPending, "Pending"},
-                                                 {WorkerPhase::kRunning, "Running"},
-                                                 {WorkerPhase::kSucceeded, "Succeeded"},
-                                                 {WorkerPhase::kFailed, "Failed"}}};
-  return std::string(word(kWorkerPhases, phase));
-}
-
 std::string to_text(const Action& action) {
   return std::visit(Overloaded{
-                        [](const EnsureObject& ensure) { return "ensure " + to_text(ensure.kind); },
+                        [](const EnsureObject& ensure) {
+                          return fmt::format("ensure {}", word(ensure.kind));
+                        },
                         [](const CreateWorker& create) { return "create " + to_text(create.id); },
                         [](const DeleteWorker& remove) {
                           return fmt::format("delete {} {}", to_text(remove.id),
@@ -88,7 +74,7 @@ std::string to_text(const Action& action) {
                         },
                         [](const DeletePodGroup& remove) {
                           return fmt::format("delete pod group of {}",
-                                             word(kGangSchedulers, remove.scheduler));
+                                             word(remove.scheduler));
                         },
                         [](const DeleteJob&) { return std::string("delete job"); },
                     },

@@ -38,7 +38,7 @@ bool holds(std::span<const std::string_view> words, const Json& value) {
 // "`restricted`", with why it may not be the namespace's own.
 std::string level_of(const Installation& installation) {
   const std::string& doubt = installation.pod_security_doubt;
-  return fmt::format("`{}`{}", word(kPodSecurityLevels, installation.pod_security),
+  return fmt::format("`{}`{}", word(installation.pod_security),
                      doubt.empty() ? "" : fmt::format(" ({})", doubt));
 }
 
@@ -68,7 +68,7 @@ class Rules {
     auto annotations = within(metadata, "annotations");
     if (!annotations) return;
     Json values = Json::object();
-    metadata.read_object("annotations", values);
+    metadata.read("annotations", values);
     for (const auto& [key, value] : values.items()) {
       if (!key.starts_with(kAppArmorAnnotation)) continue;
       const std::string profile = value.is_string() ? value.get<std::string>() : "";

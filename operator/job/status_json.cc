@@ -3,195 +3,109 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "operator/job/job_reader.h"
-#include "operator/job/words.h"
+#include "operator/job/json_writer.h"
 
 namespace coxswain::job {
 
 namespace {
 
-constexpr int kLastHostPort = 65535 - 3;  // the first of four
-
-// Fields of an object that may be anything: what doesn't fit reads as absent.
-std::optional<std::int64_t> get_integer(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<std::int64_t>();
-}
-
-std::optional<double> get_number(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
-std::string get_text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-std::optional<Time> get_time(const Json& object, const char* key) {
-  return parse_time(get_text(object, key));
-}
-
-const Json& get_object(const Json& object, const char* key) {
-  static const Json empty = Json::object();
-  const auto found = object.find(key);
-  return found != object.end() && found->is_object() ? *found : empty;
-}
-
 // Far above what the operator ever counts to, and low enough that counts can be added up.
 constexpr std::int64_t kMostCount = 500'000'000;
 
-int get_count(const Json& object, const char* key) {
-  const std::int64_t value = get_integer(object, key).value_or(0);
-  return value < 0 || value > kMostCount ? 0 : static_cast<int>(value);
+// Each takes a value that fits; of another the target stays as it was.
+void take(const Json& value, const About& about, int& target) {
+  if (!value.is_number_integer()) return;
+  const auto number = value.get<std::int64_t>();
+  if (number >= about.range.min && number <= std::min(about.range.max, kMostCount))
+    target = static_cast<int>(number);
 }
 
-// A gang has no more workers than a spec can ask for.
-int get_workers(const Json& json) {
-  const int workers = get_count(json, "workers");
-  return workers <= kMaxWorkers ? workers : 0;
+void take(const Json& value, const About&, std::int64_t& target) {
+  if (value.is_number_integer()) target = value.get<std::int64_t>();
 }
 
-void put(Json& object, const char* key, const std::string& value) {
-  if (!value.empty()) object[key] = value;
+void take(const Json& value, const About&, double& target) {
+  if (value.is_number()) target = value.get<double>();
 }
 
-void put(Json& object, const char* key, const std::optional<Time>& value) {
-  if (value) object[key] = to_text(*value);
+void take(const Json& value, const About&, std::string& target) {
+  if (value.is_string()) target = value.get<std::string>();
 }
 
-template <class T>
-void put_number(Json& object, const char* key, const std::optional<T>& value) {
-  if (value) object[key] = *value;
+void take(const Json& value, const About&, bool& target) { target = value == "True"; }
+
+template <class E>
+  requires std::is_enum_v<E>
+void take(const Json& value, const About&, E& target) {
+  if (value.is_string()) target = value_of<E>(value.get<std::string>()).value_or(target);
 }
 
-Json to_json(const Restarts& restarts) {
-  // What nobody asked for, in one number: a column shows it, nothing reads it back.
-  const int total = restarts.failure + restarts.preemption + restarts.node + restarts.startup;
-  return {
-      {"total", total},        {"failure", restarts.failure}, {"preemption", restarts.preemption},
-      {"node", restarts.node}, {"startup", restarts.startup}, {"resize", restarts.resize}};
+void take(const Json& value, const About&, Time& target) {
+  if (value.is_string()) target = parse_time(value.get<std::string>()).value_or(target);
 }
 
-Restarts read_restarts(const Json& json) {
-  return {get_count(json, "failure"), get_count(json, "preemption"), get_count(json, "node"),
-          get_count(json, "startup"), get_count(json, "resize")};
+void take(const Json& value, const About&, std::optional<Time>& target) {
+  if (value.is_string()) target = parse_time(value.get<std::string>());
 }
 
-Json to_json(const Failure& failure) {
-  Json json = {{"time", to_text(failure.time)},
-               {"attempt", failure.attempt},
-               {"role", word(kRoles, failure.role)},
-               {"index", failure.index}};
-  put_number(json, "rank", failure.rank);
-  put(json, "pod", failure.pod);
-  put(json, "node", failure.node);
-  put_number(json, "exitCode", failure.exit_code);
-  put(json, "reason", failure.reason);
-  put(json, "phase", failure.phase);
-  put(json, "message", failure.message);
-  return json;
+void take(const Json& value, const About&, std::optional<double>& target) {
+  if (value.is_number()) target = value.get<double>();
 }
 
-std::optional<int> as_int(std::optional<std::int64_t> value) {
-  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+void take(const Json& value, const About&, std::optional<int>& target) {
+  if (value.is_number_integer()) target = static_cast<int>(value.get<std::int64_t>());
 }
 
-std::optional<Failure> read_failure(const Json& json) {
-  if (json.empty()) return std::nullopt;
-  Failure failure;
-  failure.time = get_time(json, "time").value_or(Time{});
-  failure.attempt = get_count(json, "attempt");
-  failure.role = value_of(kRoles, get_text(json, "role")).value_or(Role::kWorker);
-  failure.index = get_count(json, "index");
-  failure.rank = as_int(get_integer(json, "rank"));
-  failure.pod = get_text(json, "pod");
-  failure.node = get_text(json, "node");
-  failure.exit_code = as_int(get_integer(json, "exitCode"));
-  failure.reason = get_text(json, "reason");
-  failure.phase = get_text(json, "phase");
-  failure.message = get_text(json, "message");
-  return failure;
+template <class T, class Table>
+void read_fields(const Json& json, const Table& table, T& target);
+
+template <class T, class Table>
+void read_object(const Json& json, const Table& table, T& target) {
+  if (json.is_object()) read_fields(json, table, target);
 }
 
-Json to_json(const ReplicaStatus& replicas) {
-  return {{"desired", replicas.desired},
-          {"ready", replicas.ready},
-          {"active", replicas.active},
-          {"succeeded", replicas.succeeded},
-          {"failed", replicas.failed}};
+template <class T, class Table>
+void read_object(const Json& json, const Table& table, std::optional<T>& target) {
+  if (json.is_object() && !json.empty()) read_fields(json, table, target.emplace());
 }
 
-ReplicaStatus read_replicas(const Json& json) {
-  return {get_count(json, "desired"), get_count(json, "ready"), get_count(json, "active"),
-          get_count(json, "succeeded"), get_count(json, "failed")};
+template <class T, class Table>
+void read_object(const Json& json, const Table& table, std::vector<T>& target) {
+  if (!json.is_array()) return;
+  for (const Json& item : json)
+    if (item.is_object()) read_fields(item, table, target.emplace_back());
 }
 
-Json to_json(const Progress& progress) {
-  Json json = {{"epoch", progress.epoch},
-               {"epochs", progress.epochs},
-               {"step", progress.step},
-               {"steps", progress.steps},
-               {"samplesPerSecond", progress.samples_per_second},
-               {"worldSize", progress.world_size},
-               {"time", progress.time}};
-  put_number(json, "loss", progress.loss);
-  put_number(json, "accuracy", progress.accuracy);
-  put_number(json, "secondsLeft", progress.seconds_left);
-  put_number(json, "scalingEfficiency", progress.scaling_efficiency);
-  return json;
+template <class T, class Table>
+void read_object(const Json& json, const Table& table, std::map<Role, T>& target) {
+  if (!json.is_object()) return;
+  for (const auto& [role, text] : words_of(Role{}))
+    if (const auto found = json.find(std::string(text)); found != json.end())
+      read_object(*found, table, target[role]);
 }
 
-std::optional<Progress> read_progress(const Json& json) {
-  if (json.empty()) return std::nullopt;
-  Progress progress;
-  progress.epoch = get_integer(json, "epoch").value_or(0);
-  progress.epochs = get_integer(json, "epochs").value_or(0);
-  progress.step = get_integer(json, "step").value_or(0);
-  progress.steps = get_integer(json, "steps").value_or(0);
-  progress.loss = get_number(json, "loss");
-  progress.accuracy = get_number(json, "accuracy");
-  progress.samples_per_second = get_number(json, "samplesPerSecond").value_or(0);
-  progress.seconds_left = get_number(json, "secondsLeft");
-  progress.world_size = get_count(json, "worldSize");
-  progress.scaling_efficiency = get_number(json, "scalingEfficiency");
-  progress.time = get_text(json, "time");
-  return progress;
+template <class Owner, class Member>
+void read_row(const Json& value, const Field<Owner, Member>& row, Owner& owner) {
+  take(value, row.about, owner.*row.member);
 }
 
-Json to_json(const CheckpointStatus& checkpoint) {
-  return {{"step", checkpoint.step},
-          {"time", checkpoint.time},
-          {"path", checkpoint.path},
-          {"bytes", checkpoint.bytes}};
+template <class Owner, class Member, class Table>
+void read_row(const Json& value, const Object<Owner, Member, Table>& row, Owner& owner) {
+  read_object(value, row.fields, owner.*row.member);
 }
 
-std::optional<CheckpointStatus> read_checkpoint(const Json& json) {
-  if (json.empty()) return std::nullopt;
-  return CheckpointStatus{get_integer(json, "step").value_or(0), get_text(json, "time"),
-                          get_text(json, "path"), get_integer(json, "bytes").value_or(0)};
-}
+template <class Owner, class Value>
+void read_row(const Json&, const Column<Owner, Value>&, Owner&) {}
 
-Json to_json(const Condition& condition) {
-  return {{"type", condition.type},
-          {"status", condition.status ? "True" : "False"},
-          {"reason", condition.reason},
-          {"message", condition.message},
-          {"lastTransitionTime", to_text(condition.last_transition_time)},
-          {"observedGeneration", condition.observed_generation}};
-}
-
-Condition read_condition(const Json& json) {
-  return {get_text(json, "type"),
-          get_text(json, "status") == "True",
-          get_text(json, "reason"),
-          get_text(json, "message"),
-          get_time(json, "lastTransitionTime").value_or(Time{}),
-          get_count(json, "observedGeneration")};
+template <class T, class Table>
+void read_fields(const Json& json, const Table& table, T& target) {
+  for_each_row(table, [&](const auto& row) {
+    if (const auto found = json.find(row.key); found != json.end()) read_row(*found, row, target);
+  });
 }
 
 }  // namespace
@@ -215,69 +129,11 @@ std::optional<Time> parse_time(std::string_view text) {
   return Time(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second);
 }
 
-Json to_json(const Status& status) {
-  Json json = {{"attempt", status.attempt},
-               {"workers", status.workers},
-               {"restarts", to_json(status.restarts)},
-               {"observedGeneration", status.observed_generation}};
-  put(json, "phase", to_text(status.phase));
-  if (status.host_port > 0) json["hostPort"] = status.host_port;
-  put(json, "image", status.image);
-  put(json, "keysSecret", status.keys_secret);
-  if (status.backoff_step > 0) json["backoffStep"] = status.backoff_step;
-  put(json, "attemptStartTime", status.attempt_start_time);
-  put(json, "nextRetryTime", status.next_retry_time);
-  put(json, "succeededRanks", status.succeeded_ranks);
-  if (status.pod_group != GangScheduler::kNone)
-    json["podGroup"] = word(kGangSchedulers, status.pod_group);
-  if (status.last_failure) json["lastFailure"] = to_json(*status.last_failure);
-  // Another column's: "1/2".
-  if (const auto workers = status.replicas.find(Role::kWorker); workers != status.replicas.end())
-    json["ready"] = fmt::format("{}/{}", workers->second.ready, workers->second.desired);
-  for (const auto& [role, replicas] : status.replicas)
-    json["replicaStatuses"][std::string(word(kRoles, role))] = to_json(replicas);
-  if (status.progress) json["progress"] = to_json(*status.progress);
-  if (status.checkpoint) json["checkpoint"] = to_json(*status.checkpoint);
-  for (const Condition& condition : status.conditions)
-    json["conditions"].push_back(to_json(condition));
-  put(json, "startTime", status.start_time);
-  put(json, "completionTime", status.completion_time);
-  put(json, "selector", status.selector);
-  return json;
-}
+Json to_json(const Status& status) { return write_fields(status, kStatusFields); }
 
 Status read_status(const Json& json) {
   Status status;
-  if (!json.is_object()) return status;
-  status.phase = value_of(kPhases, get_text(json, "phase")).value_or(Phase::kNone);
-  status.attempt = get_count(json, "attempt");
-  status.workers = get_workers(json);
-  const int host_port = get_count(json, "hostPort");
-  status.host_port = host_port <= kLastHostPort ? host_port : 0;
-  status.image = get_text(json, "image");
-  status.keys_secret = get_text(json, "keysSecret");
-  status.restarts = read_restarts(get_object(json, "restarts"));
-  status.backoff_step = get_count(json, "backoffStep");
-  status.attempt_start_time = get_time(json, "attemptStartTime");
-  status.next_retry_time = get_time(json, "nextRetryTime");
-  status.succeeded_ranks = get_text(json, "succeededRanks");
-  status.pod_group =
-      value_of(kGangSchedulers, get_text(json, "podGroup")).value_or(GangScheduler::kNone);
-  status.last_failure = read_failure(get_object(json, "lastFailure"));
-  const Json& replicas = get_object(json, "replicaStatuses");
-  for (const auto& [role, text] : kRoles)
-    if (replicas.contains(std::string(text)))
-      status.replicas[role] = read_replicas(get_object(replicas, text.data()));
-  status.progress = read_progress(get_object(json, "progress"));
-  status.checkpoint = read_checkpoint(get_object(json, "checkpoint"));
-  const auto conditions = json.find("conditions");
-  if (conditions != json.end() && conditions->is_array())
-    for (const Json& condition : *conditions)
-      if (condition.is_object()) status.conditions.push_back(read_condition(condition));
-  status.start_time = get_time(json, "startTime");
-  status.completion_time = get_time(json, "completionTime");
-  status.observed_generation = get_count(json, "observedGeneration");
-  status.selector = get_text(json, "selector");
+  read_object(json, kStatusFields, status);
   return status;
 }
 

@@ -104,8 +104,8 @@ void check_resources(JsonFields& container) {
   JsonFields resources(*value, container.path_of("resources"), container.problems());
   Json requests = Json::object();
   Json limits = Json::object();
-  resources.read_object("requests", requests);
-  resources.read_object("limits", limits);
+  resources.read("requests", requests);
+  resources.read("limits", limits);
   for (const auto& [name, limit] : limits.items())
     quantity(resources, limit, resources.path_of("limits." + name));
   for (const auto& [name, request] : requests.items()) {
@@ -124,7 +124,7 @@ void check_ports(JsonFields& container) {
     JsonFields port(value, path, container.problems());
     int number = 0;
     port.require("containerPort");
-    port.read("containerPort", number, {1, 65535});
+    port.read("containerPort", number, {.range = {1, 65535}});
   }
 }
 
@@ -225,7 +225,7 @@ void check_own_fields(JsonFields& pod) {
 
 void check_placement(JsonFields& pod) {
   Json selector = Json::object();
-  pod.read_object("nodeSelector", selector);
+  pod.read("nodeSelector", selector);
   for (const auto& [key, value] : selector.items())
     if (!value.is_string())
       pod.refuse(pod.path_of("nodeSelector." + key), "must be a text, got " + describe(value));

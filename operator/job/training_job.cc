@@ -43,7 +43,7 @@ SuccessPolicy success_policy(const Spec& spec) {
 }
 
 int slots_per_worker(const Spec& spec) {
-  return spec.slots_per_worker.value_or(std::max(1, gpus_per_worker(spec)));
+  return spec.slots_per_worker > 0 ? spec.slots_per_worker : std::max(1, gpus_per_worker(spec));
 }
 
 int gpus_per_worker(const Spec& spec) {
@@ -70,9 +70,9 @@ std::string worker_name(const TrainingJob& job, Role role, int index) {
                      index);
 }
 
-std::string to_text(Role role) { return std::string(word(kRoles, role)); }
+std::string to_text(Role role) { return std::string(word(role)); }
 
-std::string to_text(Phase phase) { return std::string(word(kPhases, phase)); }
+std::string to_text(Phase phase) { return std::string(word(phase)); }
 
 std::string to_text(const WorkerId& id) {
   const char* role = id.role == Role::kWorker ? "worker" : "server";

@@ -148,7 +148,7 @@ void check_rendezvous(const Spec& spec, Problems& problems) {
       problems.push_back({"spec.rendezvous", 0,
                           fmt::format("{}'s variables come with launcher Env: set it, or leave {} "
                                       "out; ranks of mpirun read OMPI_COMM_WORLD_RANK",
-                                      word(kFrameworks, framework), word(kFrameworks, framework))});
+                                      word(framework), word(framework))});
   }
 }
 

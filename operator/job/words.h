@@ -1,62 +1,66 @@
 #pragma once
 
-#include "operator/job/observed.h"
-#include "operator/job/training_job.h"
 #include "trainer/contract/words.h"
 
-// The words of each enumeration, as users write them.
+// The enumerations of a job, and the words that users write for them.
 namespace coxswain::job {
 
-inline constexpr Words<Strategy, 2> kStrategies{{
-    {Strategy::kAllReduce, "AllReduce"},
-    {Strategy::kParameterServer, "ParameterServer"},
-}};
-inline constexpr Words<Launcher, 2> kLaunchers{{{Launcher::kMpi, "MPI"}, {Launcher::kEnv, "Env"}}};
-inline constexpr Words<Role, 2> kRoles{{{Role::kWorker, "Worker"}, {Role::kServer, "Server"}}};
-inline constexpr Words<CleanPodPolicy, 3> kCleanPodPolicies{{
-    {CleanPodPolicy::kRunning, "Running"},
-    {CleanPodPolicy::kAll, "All"},
-    {CleanPodPolicy::kNone, "None"},
-}};
-inline constexpr Words<SuccessPolicy, 2> kSuccessPolicies{{
-    {SuccessPolicy::kRankZero, "RankZero"},
-    {SuccessPolicy::kAllWorkers, "AllWorkers"},
-}};
-inline constexpr Words<GangScheduler, 3> kGangSchedulers{{
-    {GangScheduler::kNone, "None"},
-    {GangScheduler::kVolcano, "Volcano"},
-    {GangScheduler::kCoscheduling, "Coscheduling"},
-}};
-inline constexpr Words<Framework, 3> kFrameworks{{
-    {Framework::kPyTorch, "PyTorch"},
-    {Framework::kTensorFlow, "TensorFlow"},
-    {Framework::kHorovod, "Horovod"},
-}};
-inline constexpr Words<BatchOnResize, 2> kBatchesOnResize{{
-    {BatchOnResize::kKeep, "keep"},
-    {BatchOnResize::kPerWorker, "perWorker"},
-}};
-inline constexpr Words<FailureAction, 3> kFailureActions{{
-    {FailureAction::kFail, "Fail"},
-    {FailureAction::kRestart, "Restart"},
-    {FailureAction::kRestartIgnoringBackoffLimit, "RestartIgnoringBackoffLimit"},
-}};
-inline constexpr Words<Phase, 9> kPhases{{
-    {Phase::kNone, ""},
-    {Phase::kInvalid, "Invalid"},
-    {Phase::kSuspended, "Suspended"},
-    {Phase::kQueued, "Queued"},
-    {Phase::kStarting, "Starting"},
-    {Phase::kRunning, "Running"},
-    {Phase::kRestarting, "Restarting"},
-    {Phase::kSucceeded, "Succeeded"},
-    {Phase::kFailed, "Failed"},
-}};
+enum class Strategy { kAllReduce, kParameterServer };
+constexpr Words<Strategy, 2> words_of(Strategy) {
+  return {{{Strategy::kAllReduce, "AllReduce"},
+           {Strategy::kParameterServer, "ParameterServer"}}};
+}
 
-inline constexpr Words<PodSecurity, 3> kPodSecurityLevels{{
-    {PodSecurity::kPrivileged, "privileged"},
-    {PodSecurity::kBaseline, "baseline"},
-    {PodSecurity::kRestricted, "restricted"},
-}};
+enum class Launcher { kMpi, kEnv };
+constexpr Words<Launcher, 2> words_of(Launcher) {
+  return {{{Launcher::kMpi, "MPI"},
+           {Launcher::kEnv, "Env"}}};
+}
+
+enum class Role { kWorker, kServer };
+constexpr Words<Role, 2> words_of(Role) {
+  return {{{Role::kWorker, "Worker"},
+           {Role::kServer, "Server"}}};
+}
+
+enum class CleanPodPolicy { kRunning, kAll, kNone };
+constexpr Words<CleanPodPolicy, 3> words_of(CleanPodPolicy) {
+  return {{{CleanPodPolicy::kRunning, "Running"},
+           {CleanPodPolicy::kAll, "All"},
+           {CleanPodPolicy::kNone, "None"}}};
+}
+
+enum class SuccessPolicy { kRankZero, kAllWorkers };
+constexpr Words<SuccessPolicy, 2> words_of(SuccessPolicy) {
+  return {{{SuccessPolicy::kRankZero, "RankZero"},
+           {SuccessPolicy::kAllWorkers, "AllWorkers"}}};
+}
+
+enum class GangScheduler { kNone, kVolcano, kCoscheduling };
+constexpr Words<GangScheduler, 3> words_of(GangScheduler) {
+  return {{{GangScheduler::kNone, "None"},
+           {GangScheduler::kVolcano, "Volcano"},
+           {GangScheduler::kCoscheduling, "Coscheduling"}}};
+}
+
+enum class Framework { kPyTorch, kTensorFlow, kHorovod };
+constexpr Words<Framework, 3> words_of(Framework) {
+  return {{{Framework::kPyTorch, "PyTorch"},
+           {Framework::kTensorFlow, "TensorFlow"},
+           {Framework::kHorovod, "Horovod"}}};
+}
+
+enum class BatchOnResize { kKeep, kPerWorker };
+constexpr Words<BatchOnResize, 2> words_of(BatchOnResize) {
+  return {{{BatchOnResize::kKeep, "keep"},
+           {BatchOnResize::kPerWorker, "perWorker"}}};
+}
+
+enum class FailureAction { kFail, kRestart, kRestartIgnoringBackoffLimit };
+constexpr Words<FailureAction, 3> words_of(FailureAction) {
+  return {{{FailureAction::kFail, "Fail"},
+           {FailureAction::kRestart, "Restart"},
+           {FailureAction::kRestartIgnoringBackoffLimit, "RestartIgnoringBackoffLimit"}}};
+}
 
 }  // namespace coxswain::job

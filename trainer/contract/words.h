@@ -31,6 +31,17 @@ constexpr std::optional<E> value_of(const Words<E, N>& words, std::string_view t
   return std::nullopt;
 }
 
+// By the table that words_of() gives for a value of the enumeration.
+template <class E>
+constexpr std::string_view word(E value) {
+  return word(words_of(value), value);
+}
+
+template <class E>
+constexpr std::optional<E> value_of(std::string_view text) {
+  return value_of(words_of(E{}), text);
+}
+
 // "AllReduce, ParameterServer"
 template <class E, std::size_t N>
 std::string list_words(const Words<E, N>& words) {

@@ -10,7 +10,7 @@
 #include "tests/operator/job/job_fixtures.h"
 #include "trainer/contract/config/config_fields.h"
 
-// What the API server's schema takes, the operator's reader takes, and nothing more.
+// What the API server's schema takes, the operator takes, and nothing more.
 namespace coxswain::crd {
 
 namespace {

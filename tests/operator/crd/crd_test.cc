@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "crds/generator/reference.h"
 #include "crds/generator/yaml_writer.h"
 #include "operator/job/job_reader.h"
 #include "operator/job/status_json.h"
@@ -87,6 +88,13 @@ TEST(Crd, committed_file_is_what_is_generated) {
   const std::string path = "crds/trainingjobs.yaml";
   if (test::flags().rewrite) std::ofstream(path, std::ios::binary) << generated();
   EXPECT_TRUE(file_text(path) == generated()) << "run crds/generate, and commit what it changes";
+}
+
+TEST(Crd, documented_fields_are_those_of_the_schema) {
+  const std::string path = "docs/job-fields.md";
+  const std::string page = spec_reference(root_schema().at("properties").at("spec"));
+  if (test::flags().rewrite) std::ofstream(path, std::ios::binary) << page;
+  EXPECT_EQ(file_text(path), page) << "run with --rewrite";
 }
 
 // kubectl keeps a copy in an annotation, which may hold 256 KiB.

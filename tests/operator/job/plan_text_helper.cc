@@ -52,8 +52,7 @@ std::string status_changes(const job::Status& before, const job::Status& after) 
   changed("keysSecret", before.keys_secret, after.keys_secret);
   changed("backoffStep", before.backoff_step, after.backoff_step);
   changed("succeededRanks", before.succeeded_ranks, after.succeeded_ranks);
-  changed("podGroup", word(job::kGangSchedulers, before.pod_group),
-          word(job::kGangSchedulers, after.pod_group));
+  changed("podGroup", word(before.pod_group), word(after.pod_group));
   changed("nextRetryTime", relative(before.next_retry_time), relative(after.next_retry_time));
   changed("startTime", relative(before.start_time), relative(after.start_time));
   changed("completionTime", relative(before.completion_time), relative(after.completion_time));

@@ -63,7 +63,7 @@ void check(const std::vector<Row>& rows) {
          {PodSecurity::kPrivileged, PodSecurity::kBaseline, PodSecurity::kRestricted}) {
       const std::string expected = refused.empty() || level < from ? "" : kTemplate + refused;
       EXPECT_EQ(refusals(job_with("{\"spec\":" + pod + "}"), level), expected)
-          << pod << " at " << word(job::kPodSecurityLevels, level);
+          << pod << " at " << word(level);
     }
 }
 

@@ -173,7 +173,7 @@ TEST(WorkerSpec, counts_the_gpus_and_not_the_slots) {
 
 TEST(Slots, auto_is_the_gpu_limit_of_the_trainer) {
   auto job = make_job().env();
-  job.spec().slots_per_worker.reset();
+  job.spec().slots_per_worker = 0;
   EXPECT_EQ(job::slots_per_worker(job.spec()), 1);
   auto& container = job.spec().worker.pod_template["spec"]["containers"][0];
   container["resources"]["limits"]["nvidia.com/gpu"] = "8";
