@@ -16,6 +16,7 @@
 #include "operator/job/pod_rules.h"
 #include "operator/job/schema_rules.h"
 #include "operator/job/validation.h"
+#include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 #include "operator/job/yaml_text.h"
 #include "operator/job_text.h"

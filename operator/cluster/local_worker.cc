@@ -30,7 +30,7 @@ LocalWorker::LocalWorker(const LocalWorkerOptions& options,
 }
 
 std::string LocalWorker::uid() const {
-  return fmt::format("{}-{}-{}", job::to_text(id_.role), id_.index, id_.attempt);
+  return fmt::format("{}-{}", job::short_name(id_.role, id_.index), id_.attempt);
 }
 
 job::Worker LocalWorker::observe(job::Time now, bool launch_over) {

@@ -6,6 +6,7 @@
 #include "operator/cluster/pod_labels.h"
 #include "operator/cluster/pod_security.h"
 #include "operator/cluster/pod_trainer.h"
+#include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 
 namespace coxswain::cluster {
@@ -90,8 +91,8 @@ Json pod(const job::TrainingJob& job, const job::WorkerId& id) {
 }
 
 Json pod(const job::TrainingJob& job, const job::WorkerId& id, const std::string& config_map) {
-  const bool is_server = id.role == job::Role::kServer && job.spec.server.has_value();
-  const job::ReplicaSpec& replicas = is_server ? *job.spec.server : job.spec.worker;
+  const job::ReplicaSpec* own = job::traits_of(id.role).replicas(job.spec);
+  const job::ReplicaSpec& replicas = own ? *own : job.spec.worker;
   const job::WorkerSpec worker = job::worker_spec(job, id);
   Json pod = {{"apiVersion", "v1"},
               {"kind", "Pod"},

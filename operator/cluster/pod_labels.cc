@@ -20,13 +20,12 @@ Json object_metadata(const job::TrainingJob& job, const std::string& name) {
 }
 
 Json worker_labels(const job::TrainingJob& job, const job::WorkerId& id) {
-  const bool serves_weights = id.role == job::Role::kServer;
-  const char* type = serves_weights ? "server" : "worker";
+  const std::string_view type = contract::to_text(id.role);
   // "master" is the word by which dashboards find the pod whose log tells of the job.
-  const char* role = !serves_weights && id.index == 0 ? "master" : type;
+  const bool tells = id.role == job::Role::kWorker && id.index == 0;
   Json labels = object_metadata(job, "").at("labels");
   labels[kAttemptLabel] = std::to_string(id.attempt);
-  labels["training.kubeflow.org/job-role"] = role;
+  labels["training.kubeflow.org/job-role"] = tells ? "master" : type;
   labels[kReplicaTypeLabel] = type;
   labels[kReplicaIndexLabel] = std::to_string(id.index);
   return labels;

@@ -11,6 +11,7 @@
 #include "operator/cluster/pod_trainer.h"
 #include "operator/job/fnv1a.h"
 #include "operator/job/quantity.h"
+#include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 #include "trainer/contract/worker/constants.h"
 
@@ -93,13 +94,14 @@ std::string quantity(double amount) {
 
 // What the first `pods` of the gang ask for.
 Json min_resources(const job::TrainingJob& job, int pods) {
-  const int workers = std::min(pods, job.status.workers);
   Amounts sum;
-  const Amounts worker = requests_of(job.spec.worker, job::slots_per_worker(job.spec));
-  for (const auto& [name, amount] : worker) sum[name] += workers * amount;
-  if (job.spec.server)
-    for (const auto& [name, amount] : requests_of(*job.spec.server, 1))
-      sum[name] += (pods - workers) * amount;
+  for (const job::RoleTraits& traits : job::roles_of(job.spec)) {
+    const int count = std::min(pods, traits.size(job));
+    pods -= count;
+    for (const auto& [name, amount] :
+         requests_of(*traits.replicas(job.spec), traits.slots(job.spec)))
+      sum[name] += count * amount;
+  }
   Json resources = Json::object();
   for (const auto& [name, amount] : sum) resources[name] = quantity(amount);
   return resources;

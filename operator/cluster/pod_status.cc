@@ -35,12 +35,11 @@ std::optional<job::WorkerId> id_of(const std::string& name, const Json& labels) 
   const std::string type = text_at(labels, kReplicaTypeLabel);
   const auto index = number_in(labels, kReplicaIndexLabel);
   const auto attempt = number_in(labels, kAttemptLabel);
-  if ((type != "worker" && type != "server") || !index || *index > kMostIndices || !attempt)
-    return std::nullopt;
+  const auto role = contract::role_of(type);
+  if (!role || !index || *index > kMostIndices || !attempt) return std::nullopt;
   if (name != fmt::format("{}-{}-{}", text_at(labels, kJobLabel), type, *index))
     return std::nullopt;
-  return job::WorkerId{type == "worker" ? job::Role::kWorker : job::Role::kServer, *index,
-                       *attempt};
+  return job::WorkerId{*role, *index, *attempt};
 }
 
 int integer_at(const Json& object, const char* key) {

@@ -8,7 +8,7 @@
 
 #include "operator/cluster/pod.h"
 #include "operator/cluster/pod_json.h"
-#include "operator/job/host_ports.h"
+#include "operator/job/roles.h"
 #include "trainer/contract/worker/constants.h"
 #include "trainer/contract/worker/worker_env.h"
 
@@ -169,11 +169,10 @@ Json own_container(const job::TrainingJob& job, const job::WorkerSpec& worker) {
     ports.push_back({{"name", "ssh"}, {"containerPort", numbers.ssh}});
   if (worker.id.role == job::Role::kServer)
     ports.push_back({{"name", "server"}, {"containerPort", numbers.server}});
-  const int slots = worker.id.role == job::Role::kServer ? 1 : job::slots_per_worker(job.spec);
   return {{"name", contract::kTrainerContainer},
           {"image", worker.image},
           {"ports", ports},
-          {"resources", default_resources(slots)},
+          {"resources", default_resources(job::traits_of(worker.id.role).slots(job.spec))},
           {"securityContext", {{"readOnlyRootFilesystem", true}}}};
 }
 

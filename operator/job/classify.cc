@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "operator/job/gang_view.h"
+#include "operator/job/roles.h"
 #include "trainer/contract/exit_code.h"
 
 namespace coxswain::job {
@@ -139,10 +140,6 @@ bool ended_by_itself(const TrainingJob& job, const Worker& worker) {
     return true;
   const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
   return worker.finished_time && *worker.finished_time < told;
-}
-
-bool serves(const Spec& spec, Role role, int index) {
-  return role == Role::kServer || (launcher(spec) == Launcher::kMpi && index > 0);
 }
 
 std::string to_text(Cause cause) {

@@ -40,9 +40,6 @@ bool precedes(const Loss& a, const Loss& b);
 // Ended for a reason of its own, not because it was told to.
 bool ended_by_itself(const TrainingJob& job, const Worker& worker);
 
-// True for workers that end only when they are told to: MPI workers >= 1 and servers.
-bool serves(const Spec& spec, Role role, int index);
-
 std::string to_text(Cause cause);  // Fatal, Preemption, Node, ...
 
 }  // namespace coxswain::job

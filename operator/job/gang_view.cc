@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/job/worker_spec.h"
+#include "operator/job/roles.h"
 
 namespace coxswain::job {
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "operator/job/fnv1a.h"
+#include "operator/job/roles.h"
 
 namespace coxswain::job {
 
@@ -39,8 +41,10 @@ bool on_host_network(const ReplicaSpec& replicas) {
 }
 
 int draw_host_port(const TrainingJob& job, int attempt) {
-  const Spec& spec = job.spec;
-  if (!on_host_network(spec.worker) && !(spec.server && on_host_network(*spec.server))) return 0;
+  const auto on_host = [&](const RoleTraits& traits) {
+    return on_host_network(*traits.replicas(job.spec));
+  };
+  if (std::ranges::none_of(roles_of(job.spec), on_host)) return 0;
   const std::uint32_t draw = scattered(fmt::format("{} {}", job.metadata.uid, attempt)) % kDraws;
   return kFirst + kInARow * static_cast<int>(draw);
 }

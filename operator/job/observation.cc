@@ -10,6 +10,7 @@
 #include "operator/job/classify.h"
 #include "operator/job/conditions.h"
 #include "operator/job/ranks.h"
+#include "operator/job/roles.h"
 #include "operator/job/status_json.h"
 #include "operator/job/worker_spec.h"
 
@@ -80,10 +81,9 @@ std::vector<Waiting> waiting_workers(const GangView& view) {
 }
 
 std::string describe(const Waiting& waiting) {
-  const char* role = waiting.id.role == Role::kWorker ? "worker" : "server";
   const std::string_view colon = waiting.message.empty() ? "" : ": ";
-  return fmt::format("{}-{}: {}{}{}", role, waiting.id.index, waiting.reason, colon,
-                     waiting.message);
+  return fmt::format("{}: {}{}{}", short_name(waiting.id.role, waiting.id.index), waiting.reason,
+                     colon, waiting.message);
 }
 
 // Pods that are not Ready, and don't say why.

@@ -10,6 +10,7 @@
 #include "operator/job/observation.h"
 #include "operator/job/ranks.h"
 #include "operator/job/restart.h"
+#include "operator/job/roles.h"
 #include "operator/job/tear_down.h"
 #include "operator/job/validation.h"
 #include "operator/job/worker_spec.h"

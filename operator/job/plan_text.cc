@@ -29,8 +29,7 @@ std::string describe(const Restarts& restarts) {
 }
 
 std::string describe(const Failure& failure) {
-  const char* role = failure.role == Role::kWorker ? "worker" : "server";
-  std::string text = fmt::format(" cause={}-{}", role, failure.index);
+  std::string text = " cause=" + short_name(failure.role, failure.index);
   if (failure.exit_code) text += fmt::format(" exit={}", *failure.exit_code);
   return text;
 }

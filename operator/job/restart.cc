@@ -6,6 +6,7 @@
 
 #include "operator/job/gang_view.h"
 #include "operator/job/host_ports.h"
+#include "operator/job/roles.h"
 
 namespace coxswain::job {
 
@@ -69,8 +70,7 @@ std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status) {
 
 std::string describe(const Loss& loss) {
   const Failure& failure = loss.failure;
-  const char* role = failure.role == Role::kWorker ? "worker" : "server";
-  std::string text = fmt::format("{}-{}", role, failure.index);
+  std::string text = short_name(failure.role, failure.index);
   if (failure.exit_code) text += fmt::format(" exit={}", *failure.exit_code);
   if (!failure.reason.empty()) text += " " + failure.reason;
   if (!failure.message.empty()) text += ": " + failure.message;
@@ -97,8 +97,8 @@ void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& 
   const GangScheduler gang = job.spec.run_policy.scheduling.gang;
   if (gang != GangScheduler::kNone) status.pod_group = gang;
   status.replicas.clear();
-  status.replicas[Role::kWorker].desired = job.spec.worker.replicas;
-  if (job.spec.server) status.replicas[Role::kServer].desired = job.spec.server->replicas;
+  for (const RoleTraits& traits : roles_of(job.spec))
+    status.replicas[traits.role].desired = traits.replicas(job.spec)->replicas;
   set_condition(status, condition::kQueued, {true, "Starting", ""}, stamp);
   set_condition(status, condition::kReady, {false, "Starting", ""}, stamp);
   set_condition(status, condition::kRunning, {false, "Starting", ""}, stamp);

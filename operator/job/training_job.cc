@@ -66,17 +66,17 @@ bool is_terminal(const Status& status) {
 }
 
 std::string worker_name(const TrainingJob& job, Role role, int index) {
-  return fmt::format("{}-{}-{}", job.metadata.name, role == Role::kWorker ? "worker" : "server",
-                     index);
+  return fmt::format("{}-{}", job.metadata.name, short_name(role, index));
 }
 
-std::string to_text(Role role) { return std::string(word(role)); }
+std::string short_name(Role role, int index) {
+  return fmt::format("{}-{}", contract::to_text(role), index);
+}
 
 std::string to_text(Phase phase) { return std::string(word(phase)); }
 
 std::string to_text(const WorkerId& id) {
-  const char* role = id.role == Role::kWorker ? "worker" : "server";
-  return fmt::format("{}-{} attempt={}", role, id.index, id.attempt);
+  return fmt::format("{} attempt={}", short_name(id.role, id.index), id.attempt);
 }
 
 std::string to_text(const Problem& problem) {

@@ -66,8 +66,8 @@ const Json* trainer_container(const ReplicaSpec& replicas);
 
 bool is_terminal(const Status& status);                                 // Succeeded or Failed
 std::string worker_name(const TrainingJob& job, Role role, int index);  // <job>-worker-<i>
+std::string short_name(Role role, int index);                           // worker-<i>
 
-std::string to_text(Role role);  // Worker, Server
 std::string to_text(Phase phase);
 std::string to_text(const WorkerId& id);      // worker-3 attempt=1
 std::string to_text(const Problem& problem);  // line 7: spec.training.epochs: ...

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "operator/job/job_reader.h"
+#include "operator/job/roles.h"
 #include "operator/job/template_rules.h"
 #include "operator/job/training_parts.h"
 #include "operator/job/words.h"
@@ -79,8 +80,10 @@ void check_launcher(const Spec& spec, Problems& problems) {
              most_ranks(spec))});
 }
 
-constexpr const char* kWorkerTemplate = "spec.replicaSpecs.Worker.template";
-constexpr const char* kServerTemplate = "spec.replicaSpecs.Server.template";
+
+std::string template_path(Role role) {
+  return fmt::format("spec.replicaSpecs.{}.template", word(role));
+}
 
 bool has_own_command(const ReplicaSpec& replicas) {
   const Json* container = trainer_container(replicas);
@@ -89,27 +92,23 @@ bool has_own_command(const ReplicaSpec& replicas) {
 
 // Which program runs in the pods: ours, for `training`, or that of the templates.
 void check_program(const Spec& spec, Problems& problems) {
-  const auto refuse_command = [&](const ReplicaSpec& replicas, const char* path) {
-    if (has_own_command(replicas))
-      problems.push_back({path, 0,
+  for (const RoleTraits& traits : roles_of(spec)) {
+    if (spec.training && has_own_command(*traits.replicas(spec)))
+      problems.push_back({template_path(traits.role), 0,
                           "with `training` the container runs coxswain-trainer: remove its command "
                           "and args, or remove `training` to run them"});
-  };
-  if (spec.training) {
-    refuse_command(spec.worker, kWorkerTemplate);
-    if (spec.server) refuse_command(*spec.server, kServerTemplate);
-    return;
   }
+  if (spec.training) return;
   if (spec.worker.pod_template.is_null())
     problems.push_back(
         {"spec.training", 0, "required, or a replicaSpecs.Worker.template whose container trains"});
   else if (launcher(spec) == Launcher::kMpi && !has_own_command(spec.worker))
-    problems.push_back({kWorkerTemplate, 0,
+    problems.push_back({template_path(Role::kWorker), 0,
                         "launcher MPI without `training` starts the container's command on every "
                         "rank: set command, in an image built from ours"});
   if (spec.server && spec.server->pod_template.is_null())
-    problems.push_back(
-        {kServerTemplate, 0, "required without `training`: its container is the server"});
+    problems.push_back({template_path(Role::kServer), 0,
+                        "required without `training`: its container is the server"});
 }
 
 // Whatever the gang's scheduler would not read.
@@ -128,7 +127,7 @@ void check_scheduling(const Spec& spec, Problems& problems) {
   const char* no_group = "only for a gang: set gang: Volcano or Coscheduling, or remove it";
   refuse_if(policy.min_available && no_gang, "minAvailable", no_group);
   refuse_if(!policy.min_resources.is_null() && no_gang, "minResources", no_group);
-  const int pods = spec.worker.replicas + (spec.server ? spec.server->replicas : 0);
+  const int pods = pods_of(spec);
   refuse_if(
       policy.min_available > pods, "minAvailable",
       fmt::format("{} is above the {} pods of the gang", policy.min_available.value_or(0), pods));
@@ -225,8 +224,8 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   check_name(job, problems);
   check_roles(spec, installation, problems);
   check_image(spec, problems);
-  check_template(job, spec.worker, kWorkerTemplate, installation, problems);
-  if (spec.server) check_template(job, *spec.server, kServerTemplate, installation, problems);
+  for (const RoleTraits& traits : roles_of(spec))
+    check_template(job, *traits.replicas(spec), template_path(traits.role), installation, problems);
   if (job.problems.empty()) check_program(spec, problems);
   if (job.problems.empty()) check_launcher(spec, problems);
   if (spec.data_volume)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trainer/contract/words.h"
+#include "trainer/contract/worker/worker_env.h"
 
 // The enumerations of a job, and the words that users write for them.
 namespace coxswain::job {
@@ -17,11 +18,7 @@ constexpr Words<Launcher, 2> words_of(Launcher) {
            {Launcher::kEnv, "Env"}}};
 }
 
-enum class Role { kWorker, kServer };
-constexpr Words<Role, 2> words_of(Role) {
-  return {{{Role::kWorker, "Worker"},
-           {Role::kServer, "Server"}}};
-}
+using Role = contract::Role;
 
 enum class CleanPodPolicy { kRunning, kAll, kNone };
 constexpr Words<CleanPodPolicy, 3> words_of(CleanPodPolicy) {

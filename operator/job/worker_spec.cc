@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "operator/job/classify.h"
-#include "operator/job/host_ports.h"
+#include "operator/job/roles.h"
 #include "operator/job/training_parts.h"
 #include "operator/job/words.h"
 #include "trainer/contract/config/config_reader.h"
@@ -25,7 +24,14 @@ std::string host_name(const TrainingJob& job, Role role, int index) {
                      job.metadata.name_space);
 }
 
-int server_count(const Spec& spec) { return spec.server ? spec.server->replicas : 0; }
+// "<host>:<port>" of each pod of a role.
+std::vector<std::string> addresses(const TrainingJob& job, const RoleTraits& traits) {
+  std::vector<std::string> list;
+  for (int i = 0; i < traits.size(job); ++i)
+    list.push_back(fmt::format("{}:{}", host_name(job, traits.role, i),
+                               ports_of(job).*traits.port));
+  return list;
+}
 
 bool wants(const Spec& spec, Framework framework) {
   // Our own trainer is no Horovod; it needs to be asked for.
@@ -45,7 +51,7 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   contract::WorkerEnv env;
   env.job = job.metadata.name;
   env.job_uid = job.metadata.uid;
-  env.role = id.role == Role::kWorker ? contract::Role::kWorker : contract::Role::kServer;
+  env.role = id.role;
   env.index = id.index;
   env.attempt = id.attempt;
   env.slots = slots_per_worker(spec);
@@ -53,9 +59,7 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   if (spec.training) env.config = paths.config;
   if (mounts_checkpoints(spec, id)) env.checkpoints = paths.checkpoints;
   env.hostfile = paths.hostfile;
-  for (int i = 0; i < server_count(spec); ++i)
-    env.servers.push_back(
-        fmt::format("{}:{}", host_name(job, Role::kServer, i), ports_of(job).server));
+  if (spec.server) env.servers = addresses(job, traits_of(Role::kServer));
   env.batch_per_worker = spec.elastic && spec.elastic->batch == BatchOnResize::kPerWorker;
   env.startup_seconds = static_cast<int>(spec.run_policy.startup_deadline.count());
   env.run_dir = paths.run_dir;
@@ -85,15 +89,11 @@ void add_tensorflow(const TrainingJob& job, const WorkerId& id, Environment& env
   const bool asked = job.spec.rendezvous.has_value();
   if (!asked && job.status.workers > kMostWorkersInTfConfig) return;
   Json cluster;
-  const auto add = [&](const char* kind, Role role, int count, int port) {
-    for (int i = 0; i < count; ++i)
-      cluster[kind].push_back(fmt::format("{}:{}", host_name(job, role, i), port));
-  };
-  add("worker", Role::kWorker, job.status.workers, ports_of(job).master);
-  add("ps", Role::kServer, server_count(job.spec), ports_of(job).server);
-  const char* type = id.role == Role::kWorker ? "worker" : "ps";
-  environment["TF_CONFIG"] =
-      Json{{"cluster", cluster}, {"task", {{"type", type}, {"index", id.index}}}}.dump();
+  for (const RoleTraits& traits : roles_of(job.spec))
+    if (auto hosts = addresses(job, traits); !hosts.empty())
+      cluster[std::string(traits.task)] = std::move(hosts);
+  const Json task = {{"type", traits_of(id.role).task}, {"index", id.index}};
+  environment["TF_CONFIG"] = Json{{"cluster", cluster}, {"task", task}}.dump();
 }
 
 // Open MPI 4 (ORTE) and 5 (PRRTE) under their own names.
@@ -201,15 +201,6 @@ std::string training_config(const TrainingJob& job, const Paths& paths) {
   if (config.checkpoint.path.empty() && job.spec.checkpoints_volume)
     config.checkpoint.path = paths.checkpoints;
   return contract::to_yaml(config);
-}
-
-std::vector<WorkerId> gang(const TrainingJob& job) {
-  std::vector<WorkerId> ids;
-  const int attempt = job.status.attempt;
-  for (int i = 0; i < job.status.workers; ++i) ids.push_back({Role::kWorker, i, attempt});
-  const int servers = job.status.workers > 0 ? server_count(job.spec) : 0;
-  for (int i = 0; i < servers; ++i) ids.push_back({Role::kServer, i, attempt});
-  return ids;
 }
 
 bool needs_keys(const Spec& spec) {

@@ -46,9 +46,6 @@ std::string worker_names(const TrainingJob& job);
 // lie), as the ranks read it. Empty for a job without `training` and for an invalid one.
 std::string training_config(const TrainingJob& job, const Paths& paths = {});
 
-// Every worker of a gang of `job` in rank order, then the servers.
-std::vector<WorkerId> gang(const TrainingJob& job);
-
 // True for jobs whose programs know each other by keys: ssh, parameter servers.
 bool needs_keys(const Spec& spec);
 

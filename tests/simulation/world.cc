@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "operator/job/classify.h"
+#include "operator/job/roles.h"
 #include "operator/job/gang_view.h"
 
 namespace coxswain::test {

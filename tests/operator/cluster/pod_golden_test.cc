@@ -6,6 +6,7 @@
 #include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
 #include "operator/job/validation.h"
+#include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 #include "operator/job/yaml_text.h"
 #include "tests/operator/cluster/pod_fixtures.h"

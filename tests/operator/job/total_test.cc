@@ -8,6 +8,7 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/plan.h"
 #include "operator/job/validation.h"
+#include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 #include "tests/operator/job/job_fixtures.h"
 #include "tests/support/job_builders.h"

@@ -1,3 +1,4 @@
+#include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 
 #include <gtest/gtest.h>

@@ -38,12 +38,6 @@ int integer(const EnvironmentLookup& lookup, const std::string& name, int fallba
   return value;
 }
 
-Role role_from(const std::string& text) {
-  if (text == "worker") return Role::kWorker;
-  if (text == "server") return Role::kServer;
-  refuse("COXSWAIN_ROLE", text, "must be worker or server");
-}
-
 // It becomes a part of a file's name.
 bool is_uid(const std::string& text) {
   return text.size() <= kMaxUidBytes && std::ranges::all_of(text, [](unsigned char c) {
@@ -77,6 +71,12 @@ std::vector<std::string> servers_from(const std::string& text) {
 }  // namespace
 
 std::string_view to_text(Role role) { return role == Role::kWorker ? "worker" : "server"; }
+
+std::optional<Role> role_of(std::string_view text) {
+  for (const Role role : {Role::kWorker, Role::kServer})
+    if (text == to_text(role)) return role;
+  return std::nullopt;
+}
 
 std::map<std::string, std::string> to_env(const WorkerEnv& env) {
   std::map<std::string, std::string> result{
@@ -139,7 +139,11 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
   if (!is_uid(env.job_uid)) {
     refuse("COXSWAIN_JOB_UID", env.job_uid, "must be at most 64 letters, digits and hyphens");
   }
-  if (const std::string role = text("COXSWAIN_ROLE"); !role.empty()) env.role = role_from(role);
+  if (const std::string said = text("COXSWAIN_ROLE"); !said.empty()) {
+    const auto role = role_of(said);
+    if (!role) refuse("COXSWAIN_ROLE", said, "must be worker or server");
+    env.role = *role;
+  }
   constexpr int kMaxInt = 2147483647;
   env.index = integer(lookup, "COXSWAIN_INDEX", env.index, 0, kMaxWorldSize - 1);
   env.attempt = integer(lookup, "COXSWAIN_ATTEMPT", env.attempt, 0, kMaxInt);

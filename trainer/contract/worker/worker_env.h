@@ -9,12 +9,17 @@
 #include <vector>
 
 #include "trainer/contract/error.h"
+#include "trainer/contract/words.h"
 #include "trainer/contract/worker/constants.h"
 
 namespace coxswain::contract {
 
 enum class Role { kWorker, kServer };
-std::string_view to_text(Role role);  // "worker", "server"
+constexpr Words<Role, 2> words_of(Role) {  // of a job
+  return {{{Role::kWorker, "Worker"}, {Role::kServer, "Server"}}};
+}
+std::string_view to_text(Role role);  // of a pod: "worker", "server"
+std::optional<Role> role_of(std::string_view text);
 
 // Value. What the operator tells a pod, and a pod its ranks: the COXSWAIN_* variables, and no other
 // source of truth. to_env and from_env are inverse to each other.

@@ -1,0 +1,64 @@
+#include "operator/job/roles.h"
+
+#include <algorithm>
+#include <array>
+
+namespace coxswain::job {
+
+namespace {
+
+// Its servers hold the weights, so that its workers can come and go; a server's come back from its
+// neighbour.
+bool has_servers(const Spec& spec) { return spec.strategy == Strategy::kParameterServer; }
+
+constexpr std::array<RoleTraits, 2> kRoles{{
+    {.role = Role::kWorker,
+     .replicas = [](const Spec& spec) { return &spec.worker; },
+     .size = [](const TrainingJob& job) { return job.status.workers; },
+     .slots = slots_per_worker,
+     .serves = [](const Spec& spec,
+                  int index) { return launcher(spec) == Launcher::kMpi && index > 0; },
+     .is_replaced_alone = has_servers,
+     .port = &Ports::master,
+     .task = "worker"},
+    {.role = Role::kServer,
+     .replicas = [](const Spec& spec) { return spec.server ? &*spec.server : nullptr; },
+     .size = [](const TrainingJob& job) {
+       return job.spec.server && job.status.workers > 0 ? job.spec.server->replicas : 0;
+     },
+     .slots = [](const Spec&) { return 1; },
+     .serves = [](const Spec&, int) { return true; },
+     .is_replaced_alone = has_servers,
+     .port = &Ports::server,
+     .task = "ps"},
+}};
+
+}  // namespace
+
+const RoleTraits& traits_of(Role role) {
+  return *std::ranges::find(kRoles, role, &RoleTraits::role);
+}
+
+std::vector<RoleTraits> roles_of(const Spec& spec) {
+  std::vector<RoleTraits> roles;
+  for (const RoleTraits& traits : kRoles)
+    if (traits.replicas(spec)) roles.push_back(traits);
+  return roles;
+}
+
+bool serves(const Spec& spec, Role role, int index) { return traits_of(role).serves(spec, index); }
+
+int pods_of(const Spec& spec) {
+  int pods = 0;
+  for (const RoleTraits& traits : roles_of(spec)) pods += traits.replicas(spec)->replicas;
+  return pods;
+}
+
+std::vector<WorkerId> gang(const TrainingJob& job) {
+  std::vector<WorkerId> ids;
+  for (const RoleTraits& traits : roles_of(job.spec))
+    for (int i = 0; i < traits.size(job); ++i) ids.push_back({traits.role, i, job.status.attempt});
+  return ids;
+}
+
+}  // namespace coxswain::job

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "operator/job/host_ports.h"
+#include "operator/job/training_job.h"
+
+namespace coxswain::job {
+
+// What sets one role of a job's pods apart from another. A new role is its words, a row, and its
+// replicas in the spec.
+struct RoleTraits {
+  Role role = Role::kWorker;
+  const ReplicaSpec* (*replicas)(const Spec& spec);  // nullptr: the job has none
+  int (*size)(const TrainingJob& job);               // pods of the recorded attempt
+  int (*slots)(const Spec& spec);                    // ranks in each pod
+  bool (*serves)(const Spec& spec, int index);       // ends only when it is told to
+  // A pod that is lost is made anew beside the others, which train on; else the whole gang is.
+  bool (*is_replaced_alone)(const Spec& spec);
+  int Ports::*port;           // where the programs of its peers find it
+  std::string_view task;      // of TF_CONFIG
+};
+
+const RoleTraits& traits_of(Role role);
+
+// Of the roles that have any, in the order in which their pods are made.
+std::vector<RoleTraits> roles_of(const Spec& spec);
+
+// True for pods that end only when they are told to: MPI workers >= 1 and servers.
+bool serves(const Spec& spec, Role role, int index);
+
+// The pods that a job asks for, of all roles.
+int pods_of(const Spec& spec);
+
+// Every pod of the recorded attempt, role by role.
+std::vector<WorkerId> gang(const TrainingJob& job);
+
+}  // namespace coxswain::job
