@@ -30,7 +30,8 @@ LocalWorker::LocalWorker(const LocalWorkerOptions& options,
 }
 
 std::string LocalWorker::uid() const {
-  return fmt::format("{}-{}", job::short_name(id_.role, id_.index), id_.attempt);
+  return fmt::format("{}-{}-{}", job::short_name(id_.role, id_.index), id_.attempt,
+                     id_.incarnation);
 }
 
 job::Worker LocalWorker::observe(job::Time now, bool launch_over) {

@@ -16,6 +16,7 @@ using job::Json;
 
 inline constexpr const char* kJobLabel = "coxswain.dev/job";
 inline constexpr const char* kAttemptLabel = "coxswain.dev/attempt";
+inline constexpr const char* kIncarnationLabel = "coxswain.dev/incarnation";  // of 1 and more
 
 // Names that follow from the job alone, its status included.
 std::string service_name(const job::TrainingJob& job);     // <job>

@@ -25,6 +25,7 @@ Json worker_labels(const job::TrainingJob& job, const job::WorkerId& id) {
   const bool tells = id.role == job::Role::kWorker && id.index == 0;
   Json labels = object_metadata(job, "").at("labels");
   labels[kAttemptLabel] = std::to_string(id.attempt);
+  if (id.incarnation > 0) labels[kIncarnationLabel] = std::to_string(id.incarnation);
   labels["training.kubeflow.org/job-role"] = tells ? "master" : type;
   labels[kReplicaTypeLabel] = type;
   labels[kReplicaIndexLabel] = std::to_string(id.index);

@@ -35,11 +35,14 @@ std::optional<job::WorkerId> id_of(const std::string& name, const Json& labels) 
   const std::string type = text_at(labels, kReplicaTypeLabel);
   const auto index = number_in(labels, kReplicaIndexLabel);
   const auto attempt = number_in(labels, kAttemptLabel);
+  const auto incarnation =
+      labels.contains(kIncarnationLabel) ? number_in(labels, kIncarnationLabel) : 0;
   const auto role = contract::role_of(type);
-  if (!role || !index || *index > kMostIndices || !attempt) return std::nullopt;
+  if (!role || !index || *index > kMostIndices || !attempt || !incarnation)
+    return std::nullopt;
   if (name != fmt::format("{}-{}-{}", text_at(labels, kJobLabel), type, *index))
     return std::nullopt;
-  return job::WorkerId{*role, *index, *attempt};
+  return job::WorkerId{*role, *index, *attempt, *incarnation};
 }
 
 int integer_at(const Json& object, const char* key) {

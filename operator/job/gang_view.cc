@@ -28,6 +28,9 @@ GangView view_gang(const TrainingJob& job, const Observed& observed) {
   for (const Worker& worker : observed.workers) {
     if (worker.id.attempt - job.status.attempt <= kMostUnknownAttempts)
       view.newest_attempt = std::max(view.newest_attempt, worker.id.attempt);
+    if (worker.id.attempt == job.status.attempt &&
+        worker.id.incarnation > incarnation_of(job.status, worker.id.role, worker.id.index))
+      view.newer_incarnation = true;
     const bool fits = is_wanted(worker.id) &&
                       view.present.try_emplace({worker.id.role, worker.id.index}, &worker).second;
     if (!fits) view.leftover.push_back(&worker);

@@ -15,6 +15,7 @@ struct GangView {
   std::map<std::pair<Role, int>, const Worker*> present;  // of the recorded attempt, wanted
   std::vector<const Worker*> leftover;                    // everything else
   int newest_attempt = -1;  // of any worker seen whose attempt a status can have had
+  bool newer_incarnation = false;  // of one than the status wants
 
   const Predecessor* predecessor = nullptr;  // that keeps some of them from being made
 

@@ -100,7 +100,7 @@ void count(const Observed& observed, Status& status) {
     counts.desired = desired;
   }
   for (const Worker& worker : observed.workers) {
-    if (worker.id.attempt != status.attempt) continue;
+    if (!is_current(status, worker.id)) continue;
     ReplicaStatus& counts = status.replicas[worker.id.role];
     if (worker.ready) ++counts.ready;
     if (!has_ended(worker)) ++counts.active;
@@ -117,7 +117,16 @@ void enter_succeeded_ranks(const TrainingJob& job, const GangView& view, Status&
   status.succeeded_ranks = to_text(ranks);
 }
 
-// Queued, Ready and Running of a wanted gang. Queued False and Running True stay for the attempt.
+void enter_replacements(const GangView& view, Status& status) {
+  for (Replacement& each : status.replacements) {
+    const auto found = view.present.find({each.role, each.index});
+    if (found != view.present.end() && (found->second->scheduled || has_ended(*found->second)))
+      each.awaited = false;
+  }
+}
+
+// Queued, Ready and Running of a wanted gang. Running True stays for the attempt, and Queued False
+// until a pod is to be made anew.
 void enter_conditions(const GangView& view, const Stamp& stamp, Status& status) {
   const bool scheduled = std::all_of(view.wanted.begin(), view.wanted.end(), [&](auto& id) {
     const Worker* worker = view.find(id);
@@ -131,11 +140,11 @@ void enter_conditions(const GangView& view, const Stamp& stamp, Status& status) 
     return;
   }
   set_condition(status, condition::kReady, {true, "AllReady", "every pod is Ready"}, stamp);
+  status.next_retry_time.reset();
   if (is_true(status, condition::kRunning)) return;
   set_condition(status, condition::kRunning, {true, "AllReady", "every rank is in training"},
                 stamp);
   clear_condition(status, condition::kRestarting, "Running", stamp);
-  status.next_retry_time.reset();
   if (!status.start_time) status.start_time = stamp.time;
 }
 
@@ -240,6 +249,7 @@ Status with_observations(const TrainingJob& job, const Observed& observed, const
   enter_rejection(job, observed, view, status);
   if (status.workers > 0) {
     enter_succeeded_ranks(job, view, status);
+    enter_replacements(view, status);
     enter_conditions(view, stamp, status);
   }
   Status fresh = status;

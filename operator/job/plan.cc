@@ -53,10 +53,19 @@ Loss loss_of_gone(const Pass& pass, const WorkerId& id) {
   return loss ? *loss : classify_gone(pass.job, id, pass.observed.now);
 }
 
-// The first cause why the recorded attempt can't go on. A worker that isn't there is a loss once
-// all were there; before that it is still to be made.
+// Whether all pods of the recorded attempt, or all but those that are made anew, had a node.
+bool was_complete(const Status& status) {
+  return is_false(status, condition::kQueued) || !status.replacements.empty();
+}
+
+// A worker that isn't there is a loss once it was there; before that it is still to be made.
+bool was_there(const Status& status, const WorkerId& id) {
+  const Replacement* replacement = replacement_of(status, id.role, id.index);
+  return was_complete(status) && !(replacement && replacement->awaited);
+}
+
+// The first cause why the recorded attempt can't go on.
 std::optional<Loss> first_loss(const Pass& pass) {
-  const bool complete_once = is_false(pass.job.status, condition::kQueued);
   const std::set<int> done = parse_ranks(pass.status.succeeded_ranks);
   std::optional<Loss> first;
   for (const WorkerId& id : pass.view.wanted) {
@@ -64,7 +73,7 @@ std::optional<Loss> first_loss(const Pass& pass) {
     const Worker* worker = pass.view.find(id);
     std::optional<Loss> loss;
     if (worker) loss = classify(pass.job, *worker, pass.observed.now);
-    if (!worker && complete_once) loss = loss_of_gone(pass, id);
+    if (!worker && was_there(pass.job.status, id)) loss = loss_of_gone(pass, id);
     if (loss && (!first || precedes(*loss, *first))) first = std::move(loss);
   }
   return first;
@@ -81,12 +90,15 @@ std::optional<Time> active_deadline(const Pass& pass) {
   return *pass.status.start_time + *limit;
 }
 
-// Runs while every pod is scheduled and not every one was Ready.
+// Runs while every pod is scheduled and not every one was Ready since.
 std::optional<Time> startup_deadline(const Pass& pass) {
   const Condition* queued = find_condition(pass.status, condition::kQueued);
-  const bool starting = pass.status.workers > 0 && queued && !queued->status &&
-                        !is_true(pass.status, condition::kRunning);
-  if (!starting) return std::nullopt;
+  const Condition* ready = find_condition(pass.status, condition::kReady);
+  if (pass.status.workers == 0 || !queued || queued->status) return std::nullopt;
+  const bool not_since = ready && !ready->status &&
+                         ready->last_transition_time <= queued->last_transition_time;
+  const bool waits_for_one = !pass.status.replacements.empty() && not_since;
+  if (is_true(pass.status, condition::kRunning) && !waits_for_one) return std::nullopt;
   return queued->last_transition_time + pass.job.spec.run_policy.startup_deadline;
 }
 
@@ -109,7 +121,8 @@ std::optional<Overdue> overdue(const Pass& pass) {
 // When a gang that still waits for nodes may start with fewer workers.
 std::optional<Time> degraded_start(const Pass& pass) {
   const auto& elastic = pass.job.spec.elastic;
-  const bool waits = is_true(pass.status, condition::kQueued) && pass.status.attempt_start_time;
+  const bool waits = is_true(pass.status, condition::kQueued) &&
+                     !is_true(pass.status, condition::kRunning) && pass.status.attempt_start_time;
   if (!elastic || !elastic->degraded_start_after || !waits) return std::nullopt;
   return *pass.status.attempt_start_time + *elastic->degraded_start_after;
 }
@@ -224,6 +237,31 @@ Plan restart_or_fail(Pass pass, const Loss& loss, bool held) {
   return decide(std::move(pass), {true, "Restarting", message});
 }
 
+// Whether its peers train on without the pod that was lost. Whose peers did not come, or went, is
+// no pod to make anew: the gang is torn.
+bool is_lost_alone(const Pass& pass, const Loss& loss) {
+  const Status& status = pass.job.status;
+  const Failure& failure = loss.failure;
+  const bool has_room = status.replacements.size() < kMostReplacements ||
+                        replacement_of(status, failure.role, failure.index);
+  return traits_of(failure.role).is_replaced_alone(pass.job.spec) && was_complete(status) &&
+         has_room && loss.cause != Cause::kPeer && loss.cause != Cause::kStartup;
+}
+
+// Records that one pod is made anew, and spends what its loss costs. Acting on it deletes the old
+// one, whose name the new one takes.
+Plan replace(Pass pass, const Loss& loss) {
+  pass.status.last_failure = loss.failure;
+  if (const auto end = charge(pass.job.spec, loss, pass.status))
+    return fail(std::move(pass), {end->reason, end->message});
+  const std::string message = describe(loss);
+  back_off(pass.job.status, pass.status, pass.observed.now);
+  replace_pod(pass.status, loss.failure);
+  set_condition(pass.status, condition::kQueued, {true, "Replacing", message}, pass.stamp());
+  pass.status.phase = phase_of(pass.status);
+  return decide(std::move(pass), {true, "Replacing", message});
+}
+
 Plan resize(Pass pass, int size, bool degraded) {
   ++pass.status.restarts.resize;
   const std::string message = fmt::format("from {} to {} workers", pass.status.workers, size);
@@ -240,8 +278,10 @@ Plan resize(Pass pass, int size, bool degraded) {
 // In the second case this write is refused, and nothing happens.
 Plan take_over(Pass pass) {
   pass.status.attempt = pass.view.newest_attempt;
-  const std::string message = fmt::format("pods of attempt {} are there, the status knows {}",
-                                          pass.view.newest_attempt, pass.job.status.attempt);
+  const std::string message =
+      fmt::format("pods of attempt {} are there, the status knows {}{}", pass.view.newest_attempt,
+                  pass.job.status.attempt,
+                  pass.view.newer_incarnation ? ", and pods of it that were made anew" : "");
   new_attempt(pass.job, pass.status, pass.job.spec.worker.replicas, pass.stamp());
   set_condition(pass.status, condition::kRestarting, {true, "StatusLost", message}, pass.stamp());
   pass.status.phase = phase_of(pass.status);
@@ -385,7 +425,7 @@ Plan clean_up(const TrainingJob& job, const Observed& observed) {
   bool any_runs = false;
   bool may_end = false;
   for (const Worker& worker : observed.workers) {
-    const bool old = worker.id.attempt != job.status.attempt;
+    const bool old = !is_current(job.status, worker.id);
     const bool serving = serves(job.spec, worker.id.role, worker.id.index);
     const bool lingers = worker.lingers && overdue && observed.now >= *overdue;
     const bool running = !has_ended(worker) || lingers;
@@ -422,11 +462,14 @@ Plan plan(const TrainingJob& job, const Observed& observed) {
   if (is_terminal(job.status)) return clean_up(job, observed);
   const GangView view = view_gang(job, observed);
   Pass pass{job, observed, view, with_observations(job, observed, view)};
-  if (view.newest_attempt > job.status.attempt) return take_over(std::move(pass));
+  if (view.newest_attempt > job.status.attempt || view.newer_incarnation)
+    return take_over(std::move(pass));
   if (succeeded(pass)) return finish(std::move(pass));
   if (job.spec.run_policy.suspend) return suspend(std::move(pass));
   if (auto late = overdue(pass)) return fail(std::move(pass), *late);
-  if (auto loss = first_loss(pass)) return restart_or_fail(std::move(pass), *loss, false);
+  if (auto loss = first_loss(pass))
+    return is_lost_alone(pass, *loss) ? replace(std::move(pass), *loss)
+                                      : restart_or_fail(std::move(pass), *loss, false);
   if (auto loss = held_loss(job, observed)) return restart_or_fail(std::move(pass), *loss, true);
   if (job.status.workers == 0) return start(std::move(pass));
   if (auto size = new_size(pass)) return resize(std::move(pass), *size, false);

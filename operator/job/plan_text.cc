@@ -34,11 +34,23 @@ std::string describe(const Failure& failure) {
   return text;
 }
 
+std::string describe(const std::vector<Replacement>& replacements) {
+  std::string text;
+  for (const Replacement& each : replacements)
+    if (each.awaited)
+      text += fmt::format(" replace={} incarnation={}", short_name(each.role, each.index),
+                          each.incarnation);
+  return text;
+}
+
 std::string decision(const Status& status) {
   std::string text = fmt::format("record attempt={} phase={}", status.attempt,
                                  status.phase == Phase::kNone ? "none" : to_text(status.phase));
   text += describe(status.restarts);
-  const bool went_wrong = status.phase == Phase::kRestarting || status.phase == Phase::kFailed;
+  const std::string replaced = describe(status.replacements);
+  text += replaced;
+  const bool went_wrong = status.phase == Phase::kRestarting || status.phase == Phase::kFailed ||
+                          !replaced.empty();
   if (went_wrong && status.last_failure) text += describe(*status.last_failure);
   return text;
 }

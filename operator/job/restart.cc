@@ -79,7 +79,9 @@ std::string describe(const Loss& loss) {
 
 void back_off(const Status& before, Status& status, Time now) {
   const Condition* running = find_condition(before, condition::kRunning);
-  const bool calm = running && running->status && now >= running->last_transition_time + kCalm;
+  bool calm = running && running->status && now >= running->last_transition_time + kCalm;
+  if (before.last_failure && before.last_failure->attempt == before.attempt)
+    calm = calm && now >= before.last_failure->time + kCalm;  // a pod was made anew
   const int step = calm ? 0 : status.backoff_step;
   status.backoff_step = step + 1;
   status.next_retry_time.reset();
@@ -88,12 +90,23 @@ void back_off(const Status& before, Status& status, Time now) {
   status.next_retry_time = now + std::min(delay, kLongestDelay);
 }
 
+void replace_pod(Status& status, const Failure& failure) {
+  auto& all = status.replacements;
+  auto place = std::ranges::find_if(all, [&](const Replacement& each) {
+    return each.role == failure.role && each.index == failure.index;
+  });
+  if (place == all.end()) place = all.insert(all.end(), {failure.role, failure.index});
+  ++place->incarnation;
+  place->awaited = true;
+}
+
 void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& stamp) {
   ++status.attempt;
   status.workers = size;
   status.host_port = draw_host_port(job, status.attempt);
   status.attempt_start_time = stamp.time;
   status.succeeded_ranks.clear();
+  status.replacements.clear();
   const GangScheduler gang = job.spec.run_policy.scheduling.gang;
   if (gang != GangScheduler::kNone) status.pod_group = gang;
   status.replicas.clear();

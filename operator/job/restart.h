@@ -21,8 +21,12 @@ std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status);
 // "worker-1 exit=137 OOMKilled: ..."
 std::string describe(const Loss& loss);
 
-// Sets when the next gang may start: at once for the first restart, then after 10 s, doubling to
-// 360 s; anew after 10 minutes of Running. `before` is the status without this pass's observations.
+// Makes another pod wanted in the place of the one that was lost.
+void replace_pod(Status& status, const Failure& failure);
+
+// Sets when the next gang or pod may start: at once for the first restart, then after 10 s,
+// doubling to 360 s; anew after 10 calm minutes of Running. `before` is the status without this
+// pass's observations.
 void back_off(const Status& before, Status& status, Time now);
 
 // The next attempt, of `size` workers.

@@ -54,10 +54,28 @@ int pods_of(const Spec& spec) {
   return pods;
 }
 
+const Replacement* replacement_of(const Status& status, Role role, int index) {
+  for (const Replacement& each : status.replacements)
+    if (each.role == role && each.index == index) return &each;
+  return nullptr;
+}
+
+int incarnation_of(const Status& status, Role role, int index) {
+  const Replacement* replacement = replacement_of(status, role, index);
+  return replacement ? replacement->incarnation : 0;
+}
+
+bool is_current(const Status& status, const WorkerId& id) {
+  return id.attempt == status.attempt &&
+         id.incarnation == incarnation_of(status, id.role, id.index);
+}
+
 std::vector<WorkerId> gang(const TrainingJob& job) {
   std::vector<WorkerId> ids;
   for (const RoleTraits& traits : roles_of(job.spec))
-    for (int i = 0; i < traits.size(job); ++i) ids.push_back({traits.role, i, job.status.attempt});
+    for (int i = 0; i < traits.size(job); ++i)
+      ids.push_back(
+          {traits.role, i, job.status.attempt, incarnation_of(job.status, traits.role, i)});
   return ids;
 }
 

@@ -33,6 +33,15 @@ bool serves(const Spec& spec, Role role, int index);
 // The pods that a job asks for, of all roles.
 int pods_of(const Spec& spec);
 
+// What the status says of a pod that was made anew; nullptr: it was not.
+const Replacement* replacement_of(const Status& status, Role role, int index);
+
+// Of the pod that the status wants in this place.
+int incarnation_of(const Status& status, Role role, int index);
+
+// Whether the pod is of the recorded attempt, and the one that is wanted in its place.
+bool is_current(const Status& status, const WorkerId& id);
+
 // Every pod of the recorded attempt, role by role.
 std::vector<WorkerId> gang(const TrainingJob& job);
 

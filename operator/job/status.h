@@ -122,6 +122,28 @@ inline constexpr std::tuple kFailureFields{
     Field{"message", &Failure::message, {.doc = "The cause in words."}},
 };
 
+// A pod of this attempt that was made anew beside the others.
+struct Replacement {
+  Role role = Role::kWorker;
+  int index = 0;
+  int incarnation = 0;   // of the pod that is wanted in this place now; 0: the gang's own
+  bool awaited = false;  // it was not seen on a node yet
+  bool operator==(const Replacement&) const = default;
+};
+
+inline constexpr int kMostReplacements = 64;  // of different pods; then the gang is made anew
+
+inline constexpr std::tuple kReplacementFields{
+    Field{"role", &Replacement::role, {.doc = "Role of the pod."}},
+    Field{"index", &Replacement::index, {.doc = "Index of the pod in its role."}},
+    Field{"incarnation",
+          &Replacement::incarnation,
+          {.doc = "How often it was made anew in this attempt."}},
+    Field{"awaited",
+          &Replacement::awaited,
+          {.doc = "The new one was not seen on a node yet.", .omit_zero = true}},
+};
+
 struct ReplicaStatus {
   int desired = 0;
   int ready = 0;
@@ -191,6 +213,7 @@ struct Status {
   std::optional<Time> next_retry_time;
   std::string succeeded_ranks;                     // "0-3,7"
   GangScheduler pod_group = GangScheduler::kNone;  // whose PodGroup may be there for the job's pods
+  std::vector<Replacement> replacements;           // in this attempt
   std::optional<Failure> last_failure;
   std::map<Role, ReplicaStatus> replicas;
   std::optional<Progress> progress;
@@ -250,6 +273,12 @@ inline constexpr std::tuple kStatusFields{
     Field{"podGroup",
           &Status::pod_group,
           {.doc = "The gang scheduler whose PodGroup the job's pods have.", .omit_zero = true}},
+    Object{"replacements",
+           &Status::replacements,
+           kReplacementFields,
+           {.doc = "Pods of this attempt that were made anew beside the others.",
+            .item_doc = "One pod.",
+            .max_items = kMostReplacements}},
     Object{"lastFailure",
            &Status::last_failure,
            kFailureFields,

@@ -36,7 +36,9 @@ void take(const Json& value, const About&, std::string& target) {
   if (value.is_string()) target = value.get<std::string>();
 }
 
-void take(const Json& value, const About&, bool& target) { target = value == "True"; }
+void take(const Json& value, const About& about, bool& target) {
+  target = about.as_word ? value == "True" : value == true;
+}
 
 template <class E>
   requires std::is_enum_v<E>

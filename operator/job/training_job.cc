@@ -76,7 +76,8 @@ std::string short_name(Role role, int index) {
 std::string to_text(Phase phase) { return std::string(word(phase)); }
 
 std::string to_text(const WorkerId& id) {
-  return fmt::format("{} attempt={}", short_name(id.role, id.index), id.attempt);
+  return fmt::format("{} attempt={}{}", short_name(id.role, id.index), id.attempt,
+                     id.incarnation > 0 ? fmt::format(" incarnation={}", id.incarnation) : "");
 }
 
 std::string to_text(const Problem& problem) {

@@ -13,11 +13,13 @@
 // Field names and meanings are those of docs/contract.md; defaults are filled in when it is read.
 namespace coxswain::job {
 
-// Role and index name the pod; all three name the log line.
+// Role and index name the pod; attempt and incarnation tell it from those that had its name before:
+// of an earlier gang, and of this one.
 struct WorkerId {
   Role role = Role::kWorker;
   int index = 0;
   int attempt = 0;
+  int incarnation = 0;
   auto operator<=>(const WorkerId&) const = default;
 };
 
@@ -69,7 +71,7 @@ std::string worker_name(const TrainingJob& job, Role role, int index);  // <job>
 std::string short_name(Role role, int index);                           // worker-<i>
 
 std::string to_text(Phase phase);
-std::string to_text(const WorkerId& id);      // worker-3 attempt=1
+std::string to_text(const WorkerId& id);      // worker-3 attempt=1 incarnation=2
 std::string to_text(const Problem& problem);  // line 7: spec.training.epochs: ...
 
 }  // namespace coxswain::job

@@ -54,6 +54,7 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   env.role = id.role;
   env.index = id.index;
   env.attempt = id.attempt;
+  env.incarnation = id.incarnation;
   env.slots = slots_per_worker(spec);
   env.world_size = job.status.workers * env.slots;
   if (spec.training) env.config = paths.config;

@@ -53,6 +53,7 @@ HistoryLaws::Life& HistoryLaws::life_of(const std::string& uid) {
   auto& life = lives_[uid];
   if (!life) life = std::make_unique<Life>(job::TrainingJob{});
   life->world.now = server_.now;
+  life->world.knows_losses = false;
   return *life;
 }
 

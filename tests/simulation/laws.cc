@@ -7,6 +7,7 @@
 #include "operator/job/conditions.h"
 #include "operator/job/gang_view.h"
 #include "operator/job/ranks.h"
+#include "operator/job/roles.h"
 
 namespace coxswain::test {
 
@@ -22,8 +23,11 @@ int total(const job::Restarts& restarts) {
          restarts.resize;
 }
 
-int server_count(const job::TrainingJob& job) {
-  return job.spec.server ? job.spec.server->replicas : 0;
+// Nobody has seen the first one on a node.
+bool may_be_made_again(const Status& status, const job::WorkerId& id) {
+  const job::Replacement* replacement = job::replacement_of(status, id.role, id.index);
+  if (replacement) return replacement->awaited;
+  return job::is_true(status, job::condition::kQueued) && status.replacements.empty();
 }
 
 std::string restarting_reason(const Status& status) {
@@ -47,7 +51,23 @@ void Laws::check_monotone(const Status& before, const Status& next) {
          "a count of restarts fell");
 }
 
-// Every attempt has one reason, and the reason is counted once, where it belongs.
+// How many pods are made anew within the attempt.
+int Laws::check_replacements(const Status& before, const Status& next) {
+  if (next.attempt != before.attempt) {
+    demand(next.replacements.empty(), "a new gang has pods that were made anew");
+    return 0;
+  }
+  int replaced = 0;
+  for (const job::Replacement& now : next.replacements) {
+    const int more = now.incarnation - job::incarnation_of(before, now.role, now.index);
+    demand(more == 0 || more == 1, "an incarnation fell, or was left out");
+    replaced += more;
+  }
+  demand(next.replacements.size() >= before.replacements.size(), "a replacement was forgotten");
+  return replaced;
+}
+
+// Every attempt and every replacement has one reason, which is counted once, where it belongs.
 void Laws::check_attempt(const Status& before, const Status& next) {
   const int attempts = next.attempt - before.attempt;
   const int counted = total(next.restarts) - total(before.restarts);
@@ -57,10 +77,17 @@ void Laws::check_attempt(const Status& before, const Status& next) {
   const bool held_now = restarting_reason(next) == "Peer";
   const bool held_before = restarting_reason(before) == "Peer";
   const bool lost = restarting_reason(next) == "StatusLost";
+  const int replaced = check_replacements(before, next);
+  demand(replaced <= 1, "more than one replacement in one write");
+  if (replaced == 1) demand(counted == 1, "a replacement that spends nothing");
   if (attempts == 1)
     demand(counted == 1 || first_or_resumed || held_now || lost,
            "an attempt that nothing explains");
-  if (counted == 1) demand(attempts == 1 || held_before, "a restart was counted twice");
+  if (counted == 1)
+    demand(attempts == 1 || replaced == 1 || held_before, "a restart was counted twice");
+  demand(!world_.knows_losses || total(next.restarts) - next.restarts.resize <=
+                                     static_cast<int>(world_.lost.size()),
+         "more restarts were counted than pods were lost");
   if (before.workers > 0 && next.workers > 0 && next.workers != before.workers)
     demand(attempts == 1, "the size changed within an attempt");
   check_uncounted(before, next);
@@ -129,16 +156,19 @@ void Laws::before_create(std::span<const job::Action> actions, const std::vector
          "a worker was made within the back-off");
   std::set<std::pair<Role, int>> gang;
   for (const job::Worker& worker : view)
-    if (worker.id.attempt == status.attempt) gang.emplace(worker.id.role, worker.id.index);
+    if (job::is_current(status, worker.id)) gang.emplace(worker.id.role, worker.id.index);
   for (const int rank : job::parse_ranks(status.succeeded_ranks)) gang.emplace(Role::kWorker, rank);
   for (const job::Action& action : actions) {
     const job::WorkerId id = std::get<job::CreateWorker>(action).id;
-    demand(id.attempt == status.attempt, "a worker was made for an attempt that isn't recorded");
+    demand(job::is_current(status, id), "a worker was made that isn't recorded");
+    demand(!world_.made.contains(id) || may_be_made_again(status, id),
+           "a pod was made twice: " + to_text(id));
     demand(gang.emplace(id.role, id.index).second, "a second worker was made for one rank");
   }
-  const int servers = server_count(world_.job);
-  demand(static_cast<int>(gang.size()) == status.workers + servers,
-         fmt::format("{} of a gang of {} were made", gang.size(), status.workers + servers));
+  job::TrainingJob wanted = world_.job;
+  wanted.status = status;
+  const std::size_t all = job::gang(wanted).size();
+  demand(gang.size() == all, fmt::format("{} of a gang of {} were made", gang.size(), all));
   for (const auto& [name, pod] : world_.pods)
     demand(pod.late || !is_alive(pod) || pod.seen.id.attempt == status.attempt,
            "two attempts are alive: " + name);
@@ -150,9 +180,9 @@ void Laws::before_delete(const job::DeleteWorker& action) {
       world_.pods.find(job::worker_name(world_.job, action.id.role, action.id.index));
   if (found == world_.pods.end() || found->second.seen.uid != action.uid) return;
   const job::Worker& worker = found->second.seen;
-  const int size = worker.id.role == Role::kServer ? server_count(world_.job) : status.workers;
+  const int size = job::traits_of(worker.id.role).size(world_.job);
   const bool wanted = !job::is_terminal(status) && status.workers > 0 &&
-                      worker.id.attempt == status.attempt && worker.id.index < size;
+                      job::is_current(status, worker.id) && worker.id.index < size;
   demand(!wanted || is_alive(found->second),
          "a failed worker was deleted before its failure was in the status");
   demand(!wanted, "a wanted worker was deleted");

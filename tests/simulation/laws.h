@@ -30,6 +30,7 @@ class Laws {
  private:
   void check_monotone(const job::Status& before, const job::Status& next);
   void check_attempt(const job::Status& before, const job::Status& next);
+  int check_replacements(const job::Status& before, const job::Status& next);
   void check_uncounted(const job::Status& before, const job::Status& next);
   void check_transitions(const job::Status& before, const job::Status& next);
   void check_success(const job::Status& next);

@@ -5,6 +5,7 @@
 #include "operator/job/conditions.h"
 #include "operator/job/gang_view.h"
 #include "operator/job/plan.h"
+#include "operator/job/roles.h"
 
 namespace coxswain::test {
 
@@ -173,6 +174,44 @@ Plan writes_though_nothing_changed(const TrainingJob& job, const Observed& obser
   return plan;
 }
 
+Plan counts_no_replacement(const TrainingJob& job, const Observed& observed) {
+  Plan plan = job::plan(job, observed);
+  if (plan.status.attempt == job.status.attempt && !plan.status.replacements.empty())
+    plan.status.restarts = job.status.restarts;
+  return plan;
+}
+
+Plan keeps_the_incarnation(const TrainingJob& job, const Observed& observed) {
+  Plan plan = job::plan(job, observed);
+  for (job::Replacement& each : plan.status.replacements)
+    each.incarnation = job::incarnation_of(job.status, each.role, each.index);
+  return plan;
+}
+
+Plan takes_a_leftover_for_the_new_pod(const TrainingJob& job, Observed observed) {
+  for (job::Worker& worker : observed.workers)
+    if (worker.id.attempt == job.status.attempt)
+      worker.id.incarnation = job::incarnation_of(job.status, worker.id.role, worker.id.index);
+  return job::plan(job, observed);
+}
+
+Plan makes_a_pod_of_an_old_incarnation(const TrainingJob& job, const Observed& observed) {
+  Plan plan = job::plan(job, observed);
+  for (Action& action : plan.actions)
+    if (auto* create = std::get_if<CreateWorker>(&action)) create->id.incarnation = 0;
+  return plan;
+}
+
+Plan replaces_without_a_record(const TrainingJob& job, const Observed& observed) {
+  Plan plan = job::plan(job, observed);
+  if (plan.status.replacements.size() <= job.status.replacements.size()) return plan;
+  const TrainingJob recorded{.metadata = job.metadata, .spec = job.spec, .status = plan.status};
+  plan.actions = job::plan(recorded, observed).actions;
+  plan.decides = false;
+  plan.status = job.status;
+  return plan;
+}
+
 Plan remakes_what_it_sees(const TrainingJob& job, Observed observed) {
   if (!observed.workers.empty() && observed.workers.front().phase == job::WorkerPhase::kPending)
     observed.workers.erase(observed.workers.begin());
@@ -203,6 +242,11 @@ std::vector<Mutant> mutants() {
       {"forgets restarts at a resize", forgets_restarts_at_a_resize, {}},
       {"blames the cluster", blames_the_cluster, {}},
       {"writes though nothing changed", writes_though_nothing_changed, {}},
+      {"counts no replacement", counts_no_replacement, {}},
+      {"keeps the incarnation", keeps_the_incarnation, {}},
+      {"takes a leftover for the new pod", takes_a_leftover_for_the_new_pod, {}},
+      {"makes a pod of an old incarnation", makes_a_pod_of_an_old_incarnation, {}},
+      {"replaces without a record", replaces_without_a_record, {}},
       {"remakes what it sees", remakes_what_it_sees, {}},
       {"stores over a newer status", job::plan, {.client_checks_version = false, .trace = false}},
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "operator/job/observation.h"
+#include "operator/job/roles.h"
 #include "tests/simulation/laws.h"
 #include "tests/simulation/simulated_cluster.h"
 #include "tests/simulation/world.h"
@@ -25,7 +26,7 @@ job::TrainingJob draw_job(Random& random) {
   job.spec.training = job::Json{{"model", "mlp"}, {"data", {{"format", "mnist"}}}};
   job.spec.worker.replicas = random.between(1, 4);
   const bool own_program = random.chance(40);
-  if (random.chance(10)) {
+  if (random.chance(25)) {
     job.spec.strategy = job::Strategy::kParameterServer;
     job.spec.server = job::ReplicaSpec{random.between(1, 2), {}};
   } else if (own_program) {
@@ -142,7 +143,7 @@ class Life {
     int stray = 0;
     for (const auto& [name, pod] : world_.pods) {
       if (is_alive(pod)) ++alive;
-      if (is_alive(pod) && pod.seen.id.attempt != status.attempt) ++stray;
+      if (is_alive(pod) && !job::is_current(status, pod.seen.id)) ++stray;
     }
     if (stray > 0) return false;
     if (job::is_terminal(status)) return true;

@@ -40,6 +40,7 @@ bool World::create(const job::WorkerId& id, bool late) {
   pod.seen.id = id;
   pod.seen.uid = std::to_string(++next_uid_);
   pod.late = late;
+  if (!late) made.insert(id);
   pods.emplace(name, std::move(pod));
   return true;
 }
@@ -62,7 +63,13 @@ void World::end(Pod& pod, int exit_code) {
   worker.ready = false;
   worker.finished_time = now;
   if (exit_code == 0) succeeded.emplace(worker.id.attempt, worker.id.index);
+  if (exit_code != 0) lost.insert(worker.uid);
   if (exit_code == 69) peers_missing.insert(worker.id.attempt);
+}
+
+void World::disturb(const job::Worker& worker) {
+  disturbed.insert(worker.id.attempt);
+  lost.insert(worker.uid);
 }
 
 void World::fail_at_random(Pod& pod) {
@@ -82,7 +89,7 @@ void World::fail_at_random(Pod& pod) {
 void World::live(const std::string& name, Pod& pod, std::vector<std::string>& gone) {
   job::Worker& worker = pod.seen;
   if (random.chance(faults.pod_vanishes)) {
-    disturbed.insert(worker.id.attempt);
+    disturb(worker);
     gone.push_back(name);
     return;
   }
@@ -104,16 +111,16 @@ void World::live(const std::string& name, Pod& pod, std::vector<std::string>& go
   }
   if (is_alive(pod) && worker.scheduled && random.chance(faults.worker_fails)) fail_at_random(pod);
   if (random.chance(faults.node_lost)) {
-    disturbed.insert(worker.id.attempt);
+    disturb(worker);
     pod.node_lost = true;
   }
   if (is_alive(pod) && random.chance(faults.pod_disrupted)) {
-    disturbed.insert(worker.id.attempt);
+    disturb(worker);
     worker.disruption = random.chance(50) ? "PreemptionByScheduler" : "DeletionByTaintManager";
     worker.deletion_time = now + Seconds(30);
   }
   if (random.chance(faults.user_deletes)) {
-    disturbed.insert(worker.id.attempt);
+    disturb(worker);
     worker.deletion_time = now + Seconds(30);
   }
 }

@@ -56,6 +56,9 @@ class World {
   std::set<int> disturbed;                  // attempts that the cluster or a user touched
   std::set<int> peers_missing;              // attempts in which a worker ended with 69
   std::map<int, job::Time> told_to_leave;   // attempts whose workers were deleted by an operator
+  std::set<job::WorkerId> made;             // by an operator that led
+  std::set<std::string> lost;               // pods that went wrong, by uid
+  bool knows_losses = true;
 
   // Time passes for pods and users, with the present faults.
   void step();
@@ -72,6 +75,7 @@ class World {
  private:
   void live(const std::string& name, Pod& pod, std::vector<std::string>& gone);
   void end(Pod& pod, int exit_code);
+  void disturb(const job::Worker& worker);
   void fail_at_random(Pod& pod);
   void user_acts();
 

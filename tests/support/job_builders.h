@@ -103,6 +103,13 @@ class JobBuilder {
     job_.status.backoff_step = attempt;
     return *this;
   }
+  // A pod of the running gang is to be made anew.
+  JobBuilder& replacing(job::Role role, int index, int incarnation = 1) {
+    running();
+    job_.status.replacements.push_back({role, index, incarnation, true});
+    job_.status.backoff_step = incarnation;
+    return set("Queued", true, "Replacing");
+  }
   JobBuilder& suspended(int last_attempt = 0) {
     job_.spec.run_policy.suspend = true;
     job_.status.attempt = last_attempt;
@@ -177,6 +184,10 @@ class ObservedBuilder {
   }
   ObservedBuilder& attempt(int value) {
     last().id.attempt = value;
+    return *this;
+  }
+  ObservedBuilder& incarnation(int value) {
+    last().id.incarnation = value;
     return *this;
   }
   ObservedBuilder& lingering() {

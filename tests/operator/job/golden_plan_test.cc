@@ -1,13 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "operator/job/plan.h"
 #include "tests/operator/job/plan_text_helper.h"
-#include "tests/support/job_builders.h"
-#include "tests/support/test_flags.h"
 
 namespace coxswain::test {
 
@@ -16,13 +9,6 @@ namespace {
 using job::FailureAction;
 using job::Phase;
 using job::Seconds;
-
-// One situation a row: tests/golden/plans/<name>.txt shows what is planned in it.
-struct Situation {
-  std::string name;
-  JobBuilder job;
-  std::function<void(ObservedBuilder&)> see;
-};
 
 std::vector<Situation> starts() {
   return {
@@ -360,16 +346,6 @@ std::vector<Situation> ends() {
       {"suspends_a_new_job", make_job().suspend(), [](auto&) {}},
       {"resumes_with_the_next_attempt", make_job().suspended(1).suspend(false), [](auto&) {}},
   };
-}
-
-void expect_golden_plans(const std::vector<Situation>& situations) {
-  for (const Situation& situation : situations) {
-    auto seen = observed(situation.job);
-    situation.see(seen);
-    const job::Plan plan = job::plan(situation.job, seen);
-    EXPECT_FALSE(plan.decides && !plan.actions.empty()) << situation.name;
-    expect_golden("plans/" + situation.name + ".txt", situation_text(situation.job, seen, plan));
-  }
 }
 
 }  // namespace

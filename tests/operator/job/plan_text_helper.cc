@@ -1,11 +1,14 @@
 #include "tests/operator/job/plan_text_helper.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "operator/job/conditions.h"
 #include "operator/job/job_reader.h"
 #include "operator/job/words.h"
-#include "tests/support/job_builders.h"
+#include "tests/support/test_flags.h"
 
 namespace coxswain::test {
 
@@ -51,6 +54,10 @@ std::string status_changes(const job::Status& before, const job::Status& after) 
   changed("image", before.image, after.image);
   changed("keysSecret", before.keys_secret, after.keys_secret);
   changed("backoffStep", before.backoff_step, after.backoff_step);
+  const auto awaited = [](const job::Status& status) {
+    return std::ranges::count(status.replacements, true, &job::Replacement::awaited);
+  };
+  changed("awaited", awaited(before), awaited(after));
   changed("succeededRanks", before.succeeded_ranks, after.succeeded_ranks);
   changed("podGroup", word(before.pod_group), word(after.pod_group));
   changed("nextRetryTime", relative(before.next_retry_time), relative(after.next_retry_time));
@@ -58,8 +65,6 @@ std::string status_changes(const job::Status& before, const job::Status& after) 
   changed("completionTime", relative(before.completion_time), relative(after.completion_time));
   return text;
 }
-
-}  // namespace
 
 std::string situation_text(const job::TrainingJob& job, const job::Observed& observed,
                            const job::Plan& plan) {
@@ -72,6 +77,18 @@ std::string situation_text(const job::TrainingJob& job, const job::Observed& obs
     text += fmt::format("event {} {}: {}\n", event.warning ? "Warning" : "Normal", event.reason,
                         event.message);
   return text;
+}
+
+}  // namespace
+
+void expect_golden_plans(const std::vector<Situation>& situations) {
+  for (const Situation& situation : situations) {
+    auto seen = observed(situation.job);
+    situation.see(seen);
+    const job::Plan plan = job::plan(situation.job, seen);
+    EXPECT_FALSE(plan.decides && !plan.actions.empty()) << situation.name;
+    expect_golden("plans/" + situation.name + ".txt", situation_text(situation.job, seen, plan));
+  }
 }
 
 }  // namespace coxswain::test

@@ -1,14 +1,22 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "operator/job/plan.h"
+#include "tests/support/job_builders.h"
 
 namespace coxswain::test {
 
-// One golden situation: the job's line, the observed table, ----, the plan, and what changes in the
-// status.
-std::string situation_text(const job::TrainingJob& job, const job::Observed& observed,
-                           const job::Plan& plan);
+// One situation a row: tests/golden/plans/<name>.txt shows what is planned in it. The job's line,
+// the observed table, ----, the plan, and what changes in the status.
+struct Situation {
+  std::string name;
+  JobBuilder job;
+  std::function<void(ObservedBuilder&)> see;
+};
+
+void expect_golden_plans(const std::vector<Situation>& situations);
 
 }  // namespace coxswain::test

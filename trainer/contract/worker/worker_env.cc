@@ -100,6 +100,7 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
   if (env.terminal_columns > 0) {
     result["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(env.terminal_columns);
   }
+  if (env.incarnation > 0) result["COXSWAIN_INCARNATION"] = std::to_string(env.incarnation);
   if (env.ssh_port != kSshPort) result["COXSWAIN_SSH_PORT"] = std::to_string(env.ssh_port);
   if (env.rank_port != kRankPort) result["COXSWAIN_RANK_PORT"] = std::to_string(env.rank_port);
   std::erase_if(result, [](const auto& variable) { return variable.second.empty(); });
@@ -112,6 +113,7 @@ std::vector<std::string> worker_env_names() {
           "COXSWAIN_ROLE",
           "COXSWAIN_INDEX",
           "COXSWAIN_ATTEMPT",
+          "COXSWAIN_INCARNATION",
           "COXSWAIN_WORLD_SIZE",
           "COXSWAIN_SLOTS",
           "COXSWAIN_CONFIG",
@@ -147,6 +149,7 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
   constexpr int kMaxInt = 2147483647;
   env.index = integer(lookup, "COXSWAIN_INDEX", env.index, 0, kMaxWorldSize - 1);
   env.attempt = integer(lookup, "COXSWAIN_ATTEMPT", env.attempt, 0, kMaxInt);
+  env.incarnation = integer(lookup, "COXSWAIN_INCARNATION", 0, 0, kMaxInt);
   env.world_size = integer(lookup, "COXSWAIN_WORLD_SIZE", env.world_size, 1, kMaxWorldSize);
   env.slots = integer(lookup, "COXSWAIN_SLOTS", env.slots, 1, kMaxSlots);
   env.config = text("COXSWAIN_CONFIG");

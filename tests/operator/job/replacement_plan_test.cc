@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "tests/operator/job/plan_text_helper.h"
+
+namespace coxswain::test {
+
+namespace {
+
+using job::Phase;
+using job::Seconds;
+
+// Of 2 workers and 2 servers: a pod that its peers train on without.
+std::vector<Situation> replacements() {
+  const auto make = [] { return make_job().servers(2).backoff_limit(2); };
+  const auto see_workers = [](auto& seen) { seen.running(0).running(1); };
+  return {
+      {"replaces_a_server_that_is_lost", make().running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().failed(1, 137).server();
+       }},
+      {"replaces_a_server_that_ends", make().running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.succeeded(0).server().running(1).server();
+       }},
+      {"replaces_a_worker_of_servers", make().running(),
+       [](auto& seen) {
+         seen.running(0).failed(1, 1).running(0).server().running(1).server();
+       }},
+      {"replaces_a_server_that_was_preempted_without_spending", make().backoff_limit(0).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().disruption("PreemptionByScheduler").terminating(90);
+         seen.running(1).server();
+       }},
+      {"fails_when_the_budget_is_spent_on_a_server", make().backoff_limit(0).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().failed(1, 137).server();
+       }},
+      {"makes_a_new_gang_when_a_worker_misses_its_servers", make().running(),
+       [](auto& seen) {
+         seen.failed(0, 71).said("PeerLost").running(1).running(0).server().running(1).server();
+       }},
+      {"makes_a_new_gang_of_servers_that_never_came_together", make().queued(),
+       [](auto& seen) { seen.running(0).running(1).failed(0, 1).server(); }},
+      {"deletes_the_old_pod_of_a_replaced_server", make().replacing(job::Role::kServer, 1),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().failed(1, 137).server();
+       }},
+      {"makes_the_new_pod_of_a_replaced_server", make().replacing(job::Role::kServer, 1),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server();
+       }},
+      {"waits_before_it_replaces_a_server_again",
+       [&] {
+         auto job = make().replacing(job::Role::kServer, 1, 2);
+         job.status().next_retry_time = kStart + Seconds(70);
+         return job;
+       }(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server();
+       }},
+      {"goes_on_with_a_replaced_server", make().replacing(job::Role::kServer, 1),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().running(1).server().incarnation(1);
+       }},
+      {"replaces_a_server_that_vanished_while_another_is_replaced",
+       make().replacing(job::Role::kServer, 1),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.pending(1).server().incarnation(1);
+       }},
+      {"heals_a_status_that_lost_a_replacement", make().running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().running(1).server().incarnation(1);
+       }},
+      {"fails_when_a_replaced_server_never_starts",
+       [&] {
+         auto job = make().replacing(job::Role::kServer, 1);
+         job.set("Queued", false, "Scheduled").set("Ready", false, "NotReady");
+         return job;
+       }(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.after(700).running(0).server().pending(1).scheduled().server().incarnation(1);
+       }},
+      {"deletes_the_servers_of_a_suspended_job",
+       [&] {
+         auto job = make().suspended();
+         job.status().replacements.push_back({job::Role::kServer, 1, 1, false});
+         return job;
+       }(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().running(1).server().incarnation(1);
+       }},
+      {"ends_servers_after_success", make().ended(Phase::kSucceeded),
+       [](auto& seen) {
+         seen.succeeded(0).succeeded(1).running(0).server().running(1).server();
+       }},
+  };
+}
+
+}  // namespace
+
+TEST(GoldenPlans, replacing) { expect_golden_plans(replacements()); }
+
+}  // namespace coxswain::test
