@@ -35,15 +35,11 @@ void add_tolerations(Json& pod_spec) {
 }
 
 void add_scheduling(const job::TrainingJob& job, Json& pod) {
-  const job::SchedulingPolicy& policy = job.spec.run_policy.scheduling;
-  if (!policy.priority_class.empty()) pod["spec"]["priorityClassName"] = policy.priority_class;
-  if (policy.gang == job::GangScheduler::kVolcano) {
-    fill(pod["spec"], "schedulerName", "volcano");
-    pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = pod_group_name(job);
-  }
-  // Coscheduling is a plug-in: of the default scheduler, or of one that the template names.
-  if (policy.gang == job::GangScheduler::kCoscheduling)
-    pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = pod_group_name(job);
+  const job::PodMarks marks = job::pod_marks(job);
+  if (!marks.priority_class.empty()) pod["spec"]["priorityClassName"] = marks.priority_class;
+  if (!marks.scheduler.empty()) fill(pod["spec"], "schedulerName", marks.scheduler);
+  pod["metadata"]["labels"].update(Json(marks.labels));
+  pod["metadata"]["annotations"].update(Json(marks.annotations));
 }
 
 // Ours, and the template's labels and annotations where they don't contradict.

@@ -5,6 +5,7 @@
 
 #include "operator/cluster/keys.h"
 #include "operator/job/observed.h"
+#include "operator/job/scheduling.h"
 #include "operator/job/training_job.h"
 
 // PURE: the objects of a job as the API server takes them, and pods as it gives them back. None of
@@ -22,7 +23,7 @@ inline constexpr const char* kIncarnationLabel = "coxswain.dev/incarnation";  //
 std::string service_name(const job::TrainingJob& job);     // <job>
 std::string secret_name(const job::TrainingJob& job);      // the one that was drawn for it
 std::string config_map_name(const job::TrainingJob& job);  // <job>-<8 hex of its content>
-std::string pod_group_name(const job::TrainingJob& job);   // <job>
+using job::pod_group_name;                                 // <job>
 
 // Each with its owner reference: the job, as controller, without blockOwnerDeletion.
 Json service(const job::TrainingJob& job);

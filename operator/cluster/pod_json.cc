@@ -2,18 +2,6 @@
 
 namespace coxswain::cluster {
 
-const Json* find(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-const Json& list_at(const Json& object, const char* key) {
-  static const Json kEmpty = Json::array();
-  const Json* value = find(object, key);
-  return value && value->is_array() ? *value : kEmpty;
-}
-
 Json& object_in(Json& owner, const char* key) {
   if (!owner.is_object()) owner = Json::object();
   Json& member = owner[key];

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "operator/job/json_fields.h"
 
 // PURE: reading and completing JSON of which nothing is sure.
@@ -10,12 +7,9 @@ namespace coxswain::cluster {
 
 using job::Json;
 
-// The member, where `object` is one and has it, and it is not null.
-const Json* find(const Json& object, const char* key);
-
-// What is missing or of another type reads as empty.
+using job::find;
+using job::list_at;
 using job::text_at;
-const Json& list_at(const Json& object, const char* key);
 
 // The member as an object or a list, made empty where it is something else.
 Json& object_in(Json& owner, const char* key);

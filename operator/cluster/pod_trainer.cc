@@ -172,7 +172,7 @@ Json own_container(const job::TrainingJob& job, const job::WorkerSpec& worker) {
   return {{"name", contract::kTrainerContainer},
           {"image", worker.image},
           {"ports", ports},
-          {"resources", default_resources(job::traits_of(worker.id.role).slots(job.spec))},
+          {"resources", job::default_resources(job::traits_of(worker.id.role).slots(job.spec))},
           {"securityContext", {{"readOnlyRootFilesystem", true}}}};
 }
 
@@ -198,13 +198,6 @@ void drop_mounts_of(const char* volume, Json& pod_spec) {
 }
 
 }  // namespace
-
-Json default_resources(int slots) {
-  const auto amounts = [&](int gigabytes) {
-    return Json{{"cpu", std::to_string(slots)}, {"memory", fmt::format("{}Gi", gigabytes * slots)}};
-  };
-  return {{"requests", amounts(2)}, {"limits", amounts(4)}};
-}
 
 std::string add_trainer(const job::TrainingJob& job, const job::WorkerSpec& worker,
                         const job::ReplicaSpec& replicas, const std::string& config_map,

@@ -8,9 +8,6 @@
 // PURE: the container that trains, and its volumes.
 namespace coxswain::cluster {
 
-// What the container of a job without a template asks for and gets, for `slots` ranks.
-job::Json default_resources(int slots);
-
 // Completes the trainer container of a template's PodSpec, or makes it where there is no template:
 // image, command, environment, mounts, readiness; and adds the volumes. Gives the container's name;
 // empty: none can be told.

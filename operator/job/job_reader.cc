@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "operator/job/json_fields.h"
-#include "operator/job/spec_json.h"
+#include "operator/job/json_writer.h"
 #include "operator/job/status_json.h"
 #include "operator/job/yaml_scalar.h"
 #include "trainer/contract/config/yaml_text.h"
@@ -50,6 +50,61 @@ void check_json(std::string_view text, const std::string& source_name) {
                 fmt::format("{}:{}:{}: not JSON: unexpected character or end", source_name, line,
                             before.size() - line_start + 1));
   }
+}
+
+template <class Owner, class Table>
+void read_fields(JsonFields& fields, Owner& owner, const Table& table);
+
+template <class T, class Table>
+void read_object(const Json& value, const std::string& path, std::vector<Problem>& problems,
+                 const Table& table, T& target) {
+  JsonFields fields(value, path, problems);
+  read_fields(fields, target, table);
+}
+
+template <class T, class Table>
+void read_object(const Json& value, const std::string& path, std::vector<Problem>& problems,
+                 const Table& table, std::optional<T>& target) {
+  read_object(value, path, problems, table, target.emplace());
+}
+
+template <class Owner, class Member>
+void read_row(JsonFields& fields, Owner& owner, const Field<Owner, Member>& row) {
+  fields.read(row.key, owner.*row.member, row.about);
+}
+
+template <class Owner, class T, class Table>
+void read_row(JsonFields& fields, Owner& owner, const Object<Owner, T, Table>& row) {
+  if (const Json* value = fields.find(row.key))
+    read_object(*value, fields.path_of(row.key), fields.problems(), row.fields, owner.*row.member);
+}
+
+template <class Owner, class T, class Table>
+void read_row(JsonFields& fields, Owner& owner, const Object<Owner, std::vector<T>, Table>& row) {
+  for (const auto& [value, path] : fields.elements(row.key))
+    read_object(value, path, fields.problems(), row.fields,
+                (owner.*row.member).emplace_back());
+}
+
+template <class Owner, class Table>
+void read_row(JsonFields& fields, Owner& owner, const Group<Table>& row) {
+  if (const Json* value = fields.find(row.key))
+    read_object(*value, fields.path_of(row.key), fields.problems(), row.fields, owner);
+}
+
+template <class Owner, class Table>
+void read_fields(JsonFields& fields, Owner& owner, const Table& table) {
+  for_each_row(table, [&](const auto& row) {
+    if (row.about.required) fields.require(row.key);
+    read_row(fields, owner, row);
+  });
+  fields.refuse_unknown();
+}
+
+Spec read_spec(const Json& value, std::vector<Problem>& problems) {
+  Spec spec;
+  read_object(value, "spec", problems, kSpecFields, spec);
+  return spec;
 }
 
 void read_metadata(const Json& value, Metadata& metadata, std::vector<Problem>& problems) {
@@ -164,7 +219,7 @@ Json to_json(const TrainingJob& job) {
   return {{"apiVersion", kApiVersion},
           {"kind", kKind},
           {"metadata", metadata},
-          {"spec", to_json(job.spec)},
+          {"spec", write_fields(job.spec, kSpecFields)},
           {"status", to_json(job.status)}};
 }
 

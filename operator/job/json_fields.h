@@ -97,7 +97,11 @@ class JsonFields {
   std::set<std::string, std::less<>> known_;
 };
 
-// The member as a text; what is missing or of another type reads as empty.
+// The member, where `object` is one and has it, and it is not null.
+const Json* find(const Json& object, const char* key);
+
+// What is missing or of another type reads as empty.
 std::string text_at(const Json& object, const char* key);
+const Json& list_at(const Json& object, const char* key);
 
 }  // namespace coxswain::job

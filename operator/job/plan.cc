@@ -11,6 +11,7 @@
 #include "operator/job/ranks.h"
 #include "operator/job/restart.h"
 #include "operator/job/roles.h"
+#include "operator/job/scheduling.h"
 #include "operator/job/tear_down.h"
 #include "operator/job/validation.h"
 #include "operator/job/worker_spec.h"
@@ -51,11 +52,6 @@ Loss loss_of_gone(const Pass& pass, const WorkerId& id) {
   for (const Worker& worker : pass.observed.gone)
     if (worker.id == id) loss = classify(pass.job, worker, pass.observed.now);
   return loss ? *loss : classify_gone(pass.job, id, pass.observed.now);
-}
-
-// Whether all pods of the recorded attempt, or all but those that are made anew, had a node.
-bool was_complete(const Status& status) {
-  return is_false(status, condition::kQueued) || !status.replacements.empty();
 }
 
 // A worker that isn't there is a loss once it was there; before that it is still to be made.
@@ -170,26 +166,6 @@ Plan decide(Pass pass, Event event) {
   return plan;
 }
 
-// "attempt 0 reached its end: epoch 10, accuracy 99.51 %, checkpoint step-00004690.g1"
-std::string describe_end(const Status& status) {
-  std::vector<std::string> parts;
-  if (status.progress) {
-    parts.push_back(fmt::format("epoch {}", status.progress->epoch));
-    if (const auto accuracy = status.progress->accuracy)
-      parts.push_back(fmt::format("accuracy {:.2f} %", *accuracy * 100));
-  }
-  if (status.checkpoint) parts.push_back("checkpoint " + status.checkpoint->path);
-  return fmt::format("attempt {} reached its end{}{}", status.attempt, parts.empty() ? "" : ": ",
-                     fmt::join(parts, ", "));
-}
-
-// The status forgets it in the same pass: that is stored only once it is gone.
-void drop_pod_group(Plan& plan) {
-  if (plan.status.pod_group == GangScheduler::kNone) return;
-  plan.actions.push_back(DeletePodGroup{plan.status.pod_group});
-  plan.status.pod_group = GangScheduler::kNone;
-}
-
 Plan finish(Pass pass) {
   enter_progress(pass.status, pass.observed, pass.view);
   const std::string message = describe_end(pass.status);
@@ -237,17 +213,6 @@ Plan restart_or_fail(Pass pass, const Loss& loss, bool held) {
   return decide(std::move(pass), {true, "Restarting", message});
 }
 
-// Whether its peers train on without the pod that was lost. Whose peers did not come, or went, is
-// no pod to make anew: the gang is torn.
-bool is_lost_alone(const Pass& pass, const Loss& loss) {
-  const Status& status = pass.job.status;
-  const Failure& failure = loss.failure;
-  const bool has_room = status.replacements.size() < kMostReplacements ||
-                        replacement_of(status, failure.role, failure.index);
-  return traits_of(failure.role).is_replaced_alone(pass.job.spec) && was_complete(status) &&
-         has_room && loss.cause != Cause::kPeer && loss.cause != Cause::kStartup;
-}
-
 // Records that one pod is made anew, and spends what its loss costs. Acting on it deletes the old
 // one, whose name the new one takes.
 Plan replace(Pass pass, const Loss& loss) {
@@ -286,12 +251,6 @@ Plan take_over(Pass pass) {
   set_condition(pass.status, condition::kRestarting, {true, "StatusLost", message}, pass.stamp());
   pass.status.phase = phase_of(pass.status);
   return decide(std::move(pass), {true, "StatusLost", message});
-}
-
-void come_back_at(Plan& plan, std::optional<Time> when, Time now) {
-  if (!when) return;
-  const Seconds wait = std::max(Seconds(0), *when - now);
-  plan.requeue_after = std::min(plan.requeue_after.value_or(wait), wait);
 }
 
 // Whether nothing but the Pod Security level of its namespace, whose label may change, keeps the
@@ -410,51 +369,6 @@ Plan bring_up(Pass pass) {
   return plan;
 }
 
-// When sidecars that outlive their trainer count as running on, and no longer as about to end: a
-// pod needs a moment for its end, native sidecars their grace.
-std::optional<Time> sidecars_overdue(const TrainingJob& job) {
-  if (!job.status.completion_time) return std::nullopt;
-  return *job.status.completion_time + job.spec.run_policy.termination_grace;
-}
-
-// After the end: what cleanPodPolicy says, then the job itself.
-Plan clean_up(const TrainingJob& job, const Observed& observed) {
-  const auto& policy = job.spec.run_policy;
-  const auto overdue = sidecars_overdue(job);
-  std::vector<const Worker*> unwanted;
-  bool any_runs = false;
-  bool may_end = false;
-  for (const Worker& worker : observed.workers) {
-    const bool old = !is_current(job.status, worker.id);
-    const bool serving = serves(job.spec, worker.id.role, worker.id.index);
-    const bool lingers = worker.lingers && overdue && observed.now >= *overdue;
-    const bool running = !has_ended(worker) || lingers;
-    const bool by_policy = policy.clean_pods == CleanPodPolicy::kAll ||
-                           (policy.clean_pods == CleanPodPolicy::kRunning && running);
-    if (by_policy || (running && (serving || old))) unwanted.push_back(&worker);
-    may_end = may_end || worker.lingers;
-    any_runs = any_runs || !has_ended(worker) || worker.lingers;
-  }
-  Plan plan = tear_down(job, observed, unwanted);
-  if (may_end && overdue && observed.now < *overdue) come_back_at(plan, overdue, observed.now);
-  plan.status = job.status;
-  for (auto& [role, counts] : plan.status.replicas) {
-    counts.ready = counts.active = 0;
-    for (const Worker& worker : observed.workers)
-      if (worker.id.role == role && !has_ended(worker)) ++counts.active;
-  }
-  const bool expires = policy.ttl_after_finished && job.status.completion_time;
-  const auto end = expires ? std::optional(*job.status.completion_time + *policy.ttl_after_finished)
-                           : std::nullopt;
-  if (end && observed.now >= *end) {
-    plan.actions = {DeleteJob{}};
-    return plan;
-  }
-  if (!any_runs) drop_pod_group(plan);
-  come_back_at(plan, end, observed.now);
-  return plan;
-}
-
 }  // namespace
 
 Plan plan(const TrainingJob& job, const Observed& observed) {
@@ -468,7 +382,7 @@ Plan plan(const TrainingJob& job, const Observed& observed) {
   if (job.spec.run_policy.suspend) return suspend(std::move(pass));
   if (auto late = overdue(pass)) return fail(std::move(pass), *late);
   if (auto loss = first_loss(pass))
-    return is_lost_alone(pass, *loss) ? replace(std::move(pass), *loss)
+    return is_lost_alone(job, *loss) ? replace(std::move(pass), *loss)
                                       : restart_or_fail(std::move(pass), *loss, false);
   if (auto loss = held_loss(job, observed)) return restart_or_fail(std::move(pass), *loss, true);
   if (job.status.workers == 0) return start(std::move(pass));

@@ -90,6 +90,31 @@ void back_off(const Status& before, Status& status, Time now) {
   status.next_retry_time = now + std::min(delay, kLongestDelay);
 }
 
+std::string describe_end(const Status& status) {
+  std::vector<std::string> parts;
+  if (status.progress) {
+    parts.push_back(fmt::format("epoch {}", status.progress->epoch));
+    if (const auto accuracy = status.progress->accuracy)
+      parts.push_back(fmt::format("accuracy {:.2f} %", *accuracy * 100));
+  }
+  if (status.checkpoint) parts.push_back("checkpoint " + status.checkpoint->path);
+  return fmt::format("attempt {} reached its end{}{}", status.attempt, parts.empty() ? "" : ": ",
+                     fmt::join(parts, ", "));
+}
+
+bool was_complete(const Status& status) {
+  return is_false(status, condition::kQueued) || !status.replacements.empty();
+}
+
+bool is_lost_alone(const TrainingJob& job, const Loss& loss) {
+  const Status& status = job.status;
+  const Failure& failure = loss.failure;
+  const bool has_room = status.replacements.size() < kMostReplacements ||
+                        replacement_of(status, failure.role, failure.index);
+  return traits_of(failure.role).is_replaced_alone(job.spec) && was_complete(status) &&
+         has_room && loss.cause != Cause::kPeer && loss.cause != Cause::kStartup;
+}
+
 void replace_pod(Status& status, const Failure& failure) {
   auto& all = status.replacements;
   auto place = std::ranges::find_if(all, [&](const Replacement& each) {

@@ -21,6 +21,16 @@ std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status);
 // "worker-1 exit=137 OOMKilled: ..."
 std::string describe(const Loss& loss);
 
+// "attempt 0 reached its end: epoch 10, accuracy 99.51 %, checkpoint step-00004690.g1"
+std::string describe_end(const Status& status);
+
+// Whether all pods of the recorded attempt, or all but those that are made anew, had a node.
+bool was_complete(const Status& status);
+
+// Whether its peers train on without the pod that was lost. Where peers did not come, or went, no
+// single pod is to be made anew: the gang is torn.
+bool is_lost_alone(const TrainingJob& job, const Loss& loss);
+
 // Makes another pod wanted in the place of the one that was lost.
 void replace_pod(Status& status, const Failure& failure);
 

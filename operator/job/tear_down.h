@@ -11,4 +11,10 @@ namespace coxswain::job {
 Plan tear_down(const TrainingJob& job, const Observed& observed,
                const std::vector<const Worker*>& workers);
 
+// Of a job that has ended: what cleanPodPolicy says, then the job itself.
+Plan clean_up(const TrainingJob& job, const Observed& observed);
+
+// At this time, if at no earlier one.
+void come_back_at(Plan& plan, std::optional<Time> when, Time now);
+
 }  // namespace coxswain::job

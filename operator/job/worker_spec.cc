@@ -208,6 +208,13 @@ bool needs_keys(const Spec& spec) {
   return launcher(spec) == Launcher::kMpi || spec.strategy == Strategy::kParameterServer;
 }
 
+Json default_resources(int slots) {
+  const auto amounts = [&](int gigabytes) {
+    return Json{{"cpu", std::to_string(slots)}, {"memory", fmt::format("{}Gi", gigabytes * slots)}};
+  };
+  return {{"requests", amounts(2)}, {"limits", amounts(4)}};
+}
+
 std::string to_text(const WorkerSpec& spec) {
   std::string text = fmt::format("{}\n", spec.name);
   if (!spec.image.empty()) text += fmt::format("  image    {}\n", spec.image);

@@ -49,6 +49,9 @@ std::string training_config(const TrainingJob& job, const Paths& paths = {});
 // True for jobs whose programs know each other by keys: ssh, parameter servers.
 bool needs_keys(const Spec& spec);
 
+// What the container of a job without a template asks for and gets, for `slots` ranks.
+Json default_resources(int slots);
+
 // Name, command, environment and mounts, one a line.
 std::string to_text(const WorkerSpec& spec);
 
