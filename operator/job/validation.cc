@@ -175,6 +175,14 @@ void check_elastic(const Spec& spec, Problems& problems) {
                         fmt::format("{} is below Worker.replicas, {}", *max, replicas)});
 }
 
+void check_failure_rules(const Spec& spec, Problems& problems) {
+  for (std::size_t i = 0; i < spec.failure_rules.size(); ++i)
+    for (const Role role : spec.failure_rules[i].on_roles)
+      if (!traits_of(role).replicas(spec))
+        problems.push_back({fmt::format("spec.failurePolicy.rules[{}].onRoles", i), 0,
+                            fmt::format("this job has no {}; leave it out", word(role))});
+}
+
 void check_image(const Spec& spec, Problems& problems) {
   if (spec.image && !is_image_reference(*spec.image))
     problems.push_back(
@@ -235,6 +243,7 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
                         problems);
   check_checkpoint(spec, problems);
   check_elastic(spec, problems);
+  check_failure_rules(spec, problems);
   check_scheduling(spec, problems);
   check_rendezvous(spec, problems);
   check_sizes(job, problems);
