@@ -101,6 +101,7 @@ TEST(JobReader, reads_back_every_field_of_a_status) {
   status.pod_group = GangScheduler::kVolcano;
   status.last_failure =
       Failure{time, 2, Role::kServer, 1, 5, "p", "n", 137, "OOMKilled", "Load", "m"};
+  status.replacements = {{Role::kServer, 1, 2, true}, {Role::kWorker, 0, 1, false}};
   status.replicas[Role::kWorker] = {4, 3, 2, 1, 5};
   status.progress.emplace();
   status.progress->epoch = 2;

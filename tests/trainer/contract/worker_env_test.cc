@@ -25,6 +25,7 @@ TEST(WorkerEnv, comes_back_from_its_variables) {
   env.role = Role::kServer;
   env.index = 3;
   env.attempt = 2;
+  env.incarnation = 1;
   env.world_size = 8;
   env.slots = 2;
   env.config = "/etc/coxswain/training.yaml";
@@ -37,7 +38,7 @@ TEST(WorkerEnv, comes_back_from_its_variables) {
   env.rank_port = 20041;
   env.run_dir = "/tmp/run dir";
   const auto variables = to_env(env);
-  EXPECT_EQ(variables.size(), 16U);
+  EXPECT_EQ(variables.size(), 17U);
   EXPECT_EQ(variables.at("COXSWAIN_SERVERS"), "a:9500,[::1]:9501");
   EXPECT_EQ(from_env(lookup_in(variables)), env);
   const auto names = worker_env_names();
