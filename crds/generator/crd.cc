@@ -3,6 +3,7 @@
 #include "crds/generator/spec_schema.h"
 #include "crds/generator/status_schema.h"
 #include "crds/generator/yaml_writer.h"
+#include "operator/job/training_job.h"
 
 namespace coxswain::crd {
 

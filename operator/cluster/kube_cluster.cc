@@ -211,7 +211,8 @@ Outcome KubeCluster::ensure(const job::TrainingJob& job, job::ObjectKind kind) {
     case job::ObjectKind::kConfigMap:
       return ensure(job, kube::kConfigMaps, config_map(job));
     case job::ObjectKind::kPodGroup:
-      return ensure(job, pod_groups_of(job.spec.run_policy.scheduling.gang), pod_group(job));
+      return ensure(job, pod_groups_of(job.spec.run_policy.scheduling.gang),
+                    cluster::pod_group(job));
     case job::ObjectKind::kSecret:
       break;
   }

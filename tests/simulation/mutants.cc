@@ -205,7 +205,8 @@ Plan makes_a_pod_of_an_old_incarnation(const TrainingJob& job, const Observed& o
 Plan replaces_without_a_record(const TrainingJob& job, const Observed& observed) {
   Plan plan = job::plan(job, observed);
   if (plan.status.replacements.size() <= job.status.replacements.size()) return plan;
-  const TrainingJob recorded{.metadata = job.metadata, .spec = job.spec, .status = plan.status};
+  TrainingJob recorded = job;
+  recorded.status = plan.status;
   plan.actions = job::plan(recorded, observed).actions;
   plan.decides = false;
   plan.status = job.status;

@@ -29,7 +29,7 @@ Json pod_with(const std::string& status) {
 
 // "phase scheduled ready exit=1 reason=Error disruption=... message", absent parts left out.
 std::string summary(const job::Worker& worker) {
-  std::string text = to_text(worker.phase);
+  std::string text(word(worker.phase));
   if (worker.scheduled) text += " scheduled";
   if (worker.ready) text += " ready";
   if (worker.lingers) text += " lingers";
