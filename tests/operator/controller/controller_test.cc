@@ -95,17 +95,17 @@ TEST(Controller, success_forgets_failures) {
   std::chrono::steady_clock::time_point failed;
   trial.run([&](const std::string&) -> std::optional<milliseconds> {
     ++passes;
-    if (passes <= 4) throw std::runtime_error("x");  // the fifth would wait for 80 ms
-    if (passes == 5) return milliseconds(0);
-    if (passes == 6) {
+    if (passes <= 6) throw std::runtime_error("x");  // the seventh in a row would wait for 288 ms
+    if (passes == 7) return milliseconds(0);
+    if (passes == 8) {
       failed = std::chrono::steady_clock::now();
       throw std::runtime_error("x");
     }
     trial.queue.shut_down();
     return std::nullopt;
   });
-  EXPECT_EQ(passes, 7);
-  EXPECT_LT(std::chrono::steady_clock::now() - failed, milliseconds(60));
+  EXPECT_EQ(passes, 9);
+  EXPECT_LT(std::chrono::steady_clock::now() - failed, milliseconds(288));
 }
 
 TEST(Controller, a_key_that_fails_harms_no_other) {

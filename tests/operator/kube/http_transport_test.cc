@@ -73,6 +73,9 @@ void echo(Connection& connection) {
     connection.answer(200, request);
 }
 
+// Far above what anything takes on a busy machine, far below the minute that calls may take.
+constexpr milliseconds kSoon{20'000};
+
 milliseconds since(steady_clock::time_point start) {
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - start);
 }
@@ -271,7 +274,7 @@ TEST(HttpTransport, a_silent_server_costs_the_deadline_and_no_more) {
     HttpTransport transport(config_of(server));
     const auto start = steady_clock::now();
     const Response response = transport.send(get("/", milliseconds(100)));
-    EXPECT_LT(since(start), milliseconds(2000));
+    EXPECT_LT(since(start), kSoon);
     EXPECT_EQ(response.status, 0);
     EXPECT_EQ(response.body, texts[i]);
   }
@@ -295,7 +298,7 @@ TEST(HttpTransport, calls_given_up_end_at_once_and_so_do_later_ones) {
     EXPECT_EQ(response.status, 0);
     EXPECT_EQ(response.body, "given up");
   }
-  EXPECT_LT(since(start), milliseconds(2000));
+  EXPECT_LT(since(start), kSoon);
 }
 
 TEST(HttpTransport, no_server_is_said_so) {
@@ -463,7 +466,7 @@ TEST(HttpTransport, a_stream_that_falls_silent_ends_at_the_deadline) {
   const auto start = steady_clock::now();
   const Response response = transport.stream(get("/", milliseconds(150)), {},
                                              [&](std::string_view) { return ++num_pieces > 0; });
-  EXPECT_LT(since(start), milliseconds(2000));
+  EXPECT_LT(since(start), kSoon);
   EXPECT_EQ(response.status, 0);
   EXPECT_EQ(response.body, "silent for 150 ms");
   EXPECT_EQ(num_pieces, 1);
@@ -483,7 +486,7 @@ TEST(HttpTransport, a_stream_ends_when_it_is_told_to_stop) {
     has_begun = true;
     return true;
   });
-  EXPECT_LT(since(start), milliseconds(1000));
+  EXPECT_LT(since(start), kSoon);
 }
 
 TEST(HttpTransport, a_stream_ends_when_its_reader_has_enough) {
@@ -491,7 +494,7 @@ TEST(HttpTransport, a_stream_ends_when_its_reader_has_enough) {
   HttpTransport transport(config_of(server));
   const auto start = steady_clock::now();
   EXPECT_EQ(transport.stream(get("/"), {}, [](std::string_view) { return false; }).status, 200);
-  EXPECT_LT(since(start), milliseconds(1000));
+  EXPECT_LT(since(start), kSoon);
 }
 
 TEST(HttpTransport, a_long_stream_keeps_no_call_waiting) {

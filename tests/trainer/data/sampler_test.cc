@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -378,21 +377,6 @@ TEST(Sampler, refuses_data_that_never_make_a_step) {
       error({7, 8, 2, Split::kShuffle, LastBatch::kDiscard, 1}),
       "65 [data] 7 samples do not fill one batch of 8 and lastBatch is discard; lower batchSize, "
       "or use keep");
-}
-
-TEST(Sampler, orders_mnist_in_milliseconds) {
-  using Clock = std::chrono::steady_clock;
-  auto best = Clock::duration::max();
-  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
-    const auto start = Clock::now();
-    const EpochOrder order({60000, 64, 1, Split::kShuffle, LastBatch::kKeep, 42}, epoch);
-    best = std::min(best, Clock::now() - start);
-    ASSERT_EQ(order.steps(), 938);
-  }
-  const double milliseconds = std::chrono::duration<double, std::milli>(best).count();
-  RecordProperty("milliseconds", fmt::format("{:.3f}", milliseconds));
-  // Release takes a third of one; builds without optimisation and with sanitizers pass too.
-  EXPECT_LT(milliseconds, 40.0);
 }
 
 }  // namespace
