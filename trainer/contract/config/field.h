@@ -15,6 +15,8 @@
 
 namespace coxswain::contract {
 
+using Config = TrainerConfig;
+
 // What a resume does when the value changed (docs/design.md, "What a resume needs"): refuse, warn,
 // or go on.
 enum class FieldKind { kIdentity, kTrajectory, kFree };
@@ -55,7 +57,7 @@ MemberRef to_ref(Member& member) {
 // initialiser.
 struct Field {
   std::string_view key;  // "optimizer.lr"
-  MemberRef (*member)(TrainerConfig&);
+  MemberRef (*member)(Config&);
   FieldKind kind;
   std::string_view doc;  // one line
   double min = 0;        // numbers, and each number of a list
