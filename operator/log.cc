@@ -9,16 +9,13 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "trainer/contract/printable.h"
+
 namespace coxswain {
 
 namespace {
 
 constexpr std::size_t kMostFieldBytes = 1024;
-
-std::string cut(std::string text) {
-  if (text.size() > kMostFieldBytes) text.resize(kMostFieldBytes);
-  return text;
-}
 
 // As JSON writes it; bytes that are no UTF-8 are replaced.
 std::string quoted(const std::string& text) {
@@ -72,7 +69,7 @@ void Log::line(Severity severity, std::string_view message, const Fields& fields
 std::string log_text(std::string_view message, const Fields& fields) {
   std::string text(message);
   for (const auto& [key, value] : fields) {
-    const std::string shown = cut(value);
+    const std::string shown = shortened(value, kMostFieldBytes);
     text += fmt::format(" {}={}", key, is_plain(shown) ? shown : quoted(shown));
   }
   return text;
@@ -81,7 +78,7 @@ std::string log_text(std::string_view message, const Fields& fields) {
 std::string log_json(std::string_view time, std::string_view severity, std::string_view message,
                      const Fields& fields) {
   nlohmann::ordered_json object = {{"time", time}, {"severity", severity}, {"message", message}};
-  for (const auto& [key, value] : fields) object[key] = cut(value);
+  for (const auto& [key, value] : fields) object[key] = shortened(value, kMostFieldBytes);
   return object.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 

@@ -3,20 +3,14 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "trainer/contract/printable.h"
+
 namespace coxswain::cluster {
 
 namespace {
 
 constexpr std::size_t kMostNoteBytes = 1024;  // the API server's limit
 constexpr const char* kController = "coxswain.dev/operator";
-
-// At most `limit` bytes, without a broken character at the end.
-std::string cut(const std::string& text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  std::size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
-}
 
 }  // namespace
 
@@ -35,7 +29,7 @@ job::Json event_object(const job::TrainingJob& job, const job::Event& event,
       {"eventTime", fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(seconds),
                                 micros.count() % 1'000'000)},
       {"reportingController", kController},
-      {"reportingInstance", cut(reporter.empty() ? "coxswain" : reporter, 128)},
+      {"reportingInstance", shortened(reporter.empty() ? "coxswain" : reporter, 128)},
       {"action", event.reason},
       {"reason", event.reason},
       {"regarding",
@@ -44,7 +38,7 @@ job::Json event_object(const job::TrainingJob& job, const job::Event& event,
         {"name", job.metadata.name},
         {"namespace", job.metadata.name_space},
         {"uid", job.metadata.uid}}},
-      {"note", cut(event.message, kMostNoteBytes)},
+      {"note", shortened(event.message, kMostNoteBytes)},
       {"type", event.warning ? "Warning" : "Normal"},
   };
 }

@@ -8,6 +8,7 @@
 #include "operator/cluster/pod_json.h"
 #include "operator/cluster/pod_labels.h"
 #include "operator/job/status_json.h"
+#include "trainer/contract/printable.h"
 #include "trainer/contract/worker/constants.h"
 
 // What the API server knows of a pod, as a Worker.
@@ -59,10 +60,7 @@ std::string last_line(std::string text) {
   text.resize(end + 1);
   const std::size_t start = text.find_last_of('\n');
   if (start != std::string::npos) text.erase(0, start + 1);
-  if (text.size() <= kMostMessageBytes) return text;
-  std::size_t cut = kMostMessageBytes;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return text.substr(0, cut) + "...";
+  return shortened(text, kMostMessageBytes, "...");
 }
 
 const Json& member(const Json& object, const char* key) {

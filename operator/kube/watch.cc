@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/contract/printable.h"
+
 namespace coxswain::kube {
 
 namespace {
@@ -52,13 +54,9 @@ std::string usual_reason(int code) {
   }
 }
 
-// What others said, for a line of a log: no control characters, cut between two characters.
-std::string printable(std::string text) {
-  if (text.size() > kMaxMessageBytes) {
-    std::size_t end = kMaxMessageBytes;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    text.resize(end);
-  }
+// What others said, for a line of a log: no control characters, and not too long.
+std::string one_line(std::string_view said) {
+  std::string text = shortened(said, kMaxMessageBytes);
   std::replace_if(
       text.begin(), text.end(),
       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
@@ -75,7 +73,7 @@ std::optional<std::chrono::seconds> delay_of(const Json& status) {
 
 // A body that is no Status is not repeated: it may be anybody's page, and may echo a header.
 std::string explain(int code, std::string_view body) {
-  if (code == 0) return printable(std::string(body));
+  if (code == 0) return one_line(body);
   if (code >= 300 && code < 400) {
     return "the server redirects, which is not followed; is its address right?";
   }
@@ -126,9 +124,9 @@ ApiError error_of(int code, std::string_view body,
     error.message = explain(code, body);
     return error;
   }
-  error.message = printable(text_of(*status, "message"));
-  if (std::string reason = text_of(*status, "reason"); !reason.empty())
-    error.reason = printable(std::move(reason));
+  error.message = one_line(text_of(*status, "message"));
+  if (const std::string reason = text_of(*status, "reason"); !reason.empty())
+    error.reason = one_line(reason);
   if (!error.retry_after) error.retry_after = delay_of(*status);
   return error;
 }

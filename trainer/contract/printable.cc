@@ -8,6 +8,8 @@ namespace coxswain {
 
 namespace {
 
+bool continues_character(char c) { return (static_cast<std::uint8_t>(c) & 0xC0) == 0x80; }
+
 // Whether a terminal may do something else than show this character, given as well-formed UTF-8.
 bool is_obeyed(std::string_view character) {
   const auto byte = [character](std::size_t i) { return static_cast<std::uint8_t>(character[i]); };
@@ -35,7 +37,9 @@ std::size_t utf8_length(std::string_view text) {
   const auto byte = [text](std::size_t i) {
     return i < text.size() ? static_cast<std::uint8_t>(text[i]) : std::uint8_t{0};
   };
-  const auto continues = [&byte](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const auto continues = [text](std::size_t i) {
+    return i < text.size() && continues_character(text[i]);
+  };
   if (text.empty()) return 0;
   const std::uint8_t first = byte(0);
   if (first < 0x80) return 1;
@@ -68,6 +72,13 @@ std::string printable(std::string_view text, std::size_t limit, std::string_view
     result += character;
   }
   return result;
+}
+
+std::string shortened(std::string_view text, std::size_t limit, std::string_view mark) {
+  if (text.size() <= limit) return std::string(text);
+  std::size_t end = limit > mark.size() ? limit - mark.size() : 0;
+  while (end > 0 && continues_character(text[end])) --end;
+  return std::string(text.substr(0, end)).append(mark);
 }
 
 }  // namespace coxswain

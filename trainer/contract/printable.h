@@ -12,6 +12,9 @@ namespace coxswain {
 // characters of `also` get a backslash.
 std::string printable(std::string_view text, std::size_t limit, std::string_view also = {});
 
+// At most `limit` bytes: what is longer is cut between two characters and ends in `mark`.
+std::string shortened(std::string_view text, std::size_t limit, std::string_view mark = {});
+
 // Bytes of the well-formed UTF-8 sequence at the front, 0 when there is none (RFC 3629, section 4).
 std::size_t utf8_length(std::string_view text);
 

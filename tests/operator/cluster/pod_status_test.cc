@@ -210,11 +210,11 @@ TEST(PodStatus, finds_the_trainer_under_any_name) {
 
 TEST(PodStatus, keeps_long_messages_short) {
   std::string text(3000, 'x');
-  text[511] = '\xc3';  // a character of two bytes across the limit
-  text[512] = '\xa9';
+  text[508] = '\xc3';  // a character of two bytes across the limit
+  text[509] = '\xa9';
   const auto worker =
       cluster::worker_of(pod_with(terminated(R"("exitCode":1,"message":)" + Json(text).dump())));
-  EXPECT_EQ(worker->message, std::string(511, 'x') + "...");
+  EXPECT_EQ(worker->message, std::string(508, 'x') + "...");
 }
 
 TEST(PodStatus, of_other_pods_is_none) {

@@ -53,5 +53,28 @@ TEST(Printable, puts_a_backslash_before_chosen_characters) {
   EXPECT_EQ(printable("a\\b\"c\xC3\xBC", 80, "\"\\"), "a\\\\b\\\"c\xC3\xBC");
 }
 
+TEST(Shortened, is_cut_between_two_characters_and_says_so) {
+  struct Cut {
+    std::string_view text;
+    std::size_t limit;
+    std::string_view mark;
+    std::string_view shown;
+  };
+  const Cut cases[] = {
+      {"abcd", 4, "...", "abcd"},
+      {"abcde", 4, "...", "a..."},
+      {"abcde", 4, "", "abcd"},
+      {"ab\xC3\xBC", 3, "", "ab"},
+      {"ab\xC3\xBC", 4, "", "ab\xC3\xBC"},
+      {"ab\xF0\x9F\x9A\xA3z", 5, "", "ab"},
+      {"\xC3\xBC\xC3\xBC\xC3\xBC", 5, "...", "\xC3\xBC..."},
+      {"abcde", 3, "...", "..."},
+      {"abcde", 0, "", ""},
+      {"\x80\x80\x80", 2, "", ""},  // no character begins in it
+  };
+  for (const Cut& one : cases)
+    EXPECT_EQ(shortened(one.text, one.limit, one.mark), one.shown) << one.text << one.limit;
+}
+
 }  // namespace
 }  // namespace coxswain

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "trainer/contract/printable.h"
 #include "trainer/contract/worker/json_fields.h"
 #include "trainer/contract/worker/progress_json.h"
 
@@ -43,7 +44,7 @@ nlohmann::ordered_json to_json_object(const CheckpointProgress& checkpoint) {
   nlohmann::ordered_json object;
   object["step"] = checkpoint.step;
   if (!checkpoint.time.empty()) object["time"] = checkpoint.time;
-  object["path"] = checkpoint.path.substr(0, kMaxPathBytes);
+  object["path"] = shortened(checkpoint.path, kMaxPathBytes);
   object["bytes"] = checkpoint.bytes;
   return object;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/contract/printable.h"
 #include "trainer/contract/worker/json_fields.h"
 #include "trainer/contract/worker/progress_json.h"
 
@@ -11,14 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxWordBytes = 64;
 constexpr std::string_view kCut = "...";
-
-// At most `size` bytes of `text`, not cut within a UTF-8 character.
-std::string shortened(const std::string& text, std::size_t size) {
-  if (text.size() <= size) return text;
-  std::size_t end = size > kCut.size() ? size - kCut.size() : 0;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + std::string(kCut);
-}
 
 std::string dump_message(const TerminationMessage& message) {
   nlohmann::ordered_json object;
@@ -37,16 +30,16 @@ std::string dump_message(const TerminationMessage& message) {
 
 std::string to_json(const TerminationMessage& message) {
   TerminationMessage fitting = message;
-  fitting.phase = shortened(fitting.phase, kMaxWordBytes);
-  fitting.reason = shortened(fitting.reason, kMaxWordBytes);
-  fitting.message = shortened(fitting.message, kMaxTerminationMessageBytes);
+  fitting.phase = shortened(fitting.phase, kMaxWordBytes, kCut);
+  fitting.reason = shortened(fitting.reason, kMaxWordBytes, kCut);
+  fitting.message = shortened(fitting.message, kMaxTerminationMessageBytes, kCut);
   std::string json = dump_message(fitting);
   // Escapes make JSON longer than the text, so what is over is taken off again and again.
   while (json.size() > kMaxTerminationMessageBytes && fitting.message.size() > kCut.size()) {
     const std::size_t over = json.size() - kMaxTerminationMessageBytes;
     const std::size_t size = fitting.message.size();
-    fitting.message =
-        shortened(fitting.message, size - std::min(size, std::max(over / 6, kCut.size())));
+    const std::size_t limit = size - std::min(size, std::max(over / 6, kCut.size()));
+    fitting.message = shortened(fitting.message, limit, kCut);
     json = dump_message(fitting);
   }
   if (json.size() > kMaxTerminationMessageBytes) {
