@@ -1,6 +1,5 @@
 #include "operator/log.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trainer/contract/printable.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain {
 
@@ -58,10 +58,7 @@ Log::~Log() = default;
 void Log::line(Severity severity, std::string_view message, const Fields& fields) const {
   const auto level = level_of(severity);
   if (!logger_->as_json) return logger_->logger.log(level, log_text(message, fields));
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  const std::string time =
-      fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), (now - seconds).count());
+  const std::string time = to_rfc3339(std::chrono::system_clock::now(), 3);
   const auto word = spdlog::level::to_string_view(level);
   logger_->logger.log(level, log_json(time, {word.data(), word.size()}, message, fields));
 }

@@ -7,8 +7,8 @@
 #include "operator/cluster/pod.h"
 #include "operator/cluster/pod_json.h"
 #include "operator/cluster/pod_labels.h"
-#include "operator/job/status_json.h"
 #include "trainer/contract/printable.h"
+#include "trainer/contract/rfc3339.h"
 #include "trainer/contract/worker/constants.h"
 
 // What the API server knows of a pod, as a Worker.
@@ -93,7 +93,7 @@ void enter_end(const Json& terminated, job::Worker& worker) {
   worker.exit_code = code == 0 && signal > 0 ? 128 + signal : code;
   worker.phase = *worker.exit_code == 0 ? WorkerPhase::kSucceeded : WorkerPhase::kFailed;
   worker.reason = text_at(terminated, "reason");
-  worker.finished_time = job::parse_time(text_at(terminated, "finishedAt"));
+  worker.finished_time = parse_rfc3339(text_at(terminated, "finishedAt"));
   const std::string said = text_at(terminated, "message");
   worker.termination_message = contract::parse_termination_message(said);
   worker.message =
@@ -168,7 +168,7 @@ void enter_conditions(const Json& status, job::Worker& worker) {
   worker.ready = worker.phase == WorkerPhase::kRunning && is_true(condition(status, "Ready"));
   const Json* disruption = condition(status, "DisruptionTarget");
   if (!is_true(disruption)) return;
-  const auto time = job::parse_time(text_at(*disruption, "lastTransitionTime"));
+  const auto time = parse_rfc3339(text_at(*disruption, "lastTransitionTime"));
   const bool too_late =
       time && worker.finished_time && *time > *worker.finished_time + kAfterTheEnd;
   if (!too_late) worker.disruption = text_at(*disruption, "reason");
@@ -184,7 +184,7 @@ std::optional<job::Worker> worker_of(const Json& pod) {
   worker.id = *id;
   worker.uid = text_at(metadata, "uid");
   worker.node = text_at(member(pod, "spec"), "nodeName");
-  worker.deletion_time = job::parse_time(text_at(metadata, "deletionTimestamp"));
+  worker.deletion_time = parse_rfc3339(text_at(metadata, "deletionTimestamp"));
   worker.grace = job::Seconds(std::max(0, integer_at(metadata, "deletionGracePeriodSeconds")));
   enter_trainer(pod, worker);
   enter_pod_phase(member(pod, "status"), worker);

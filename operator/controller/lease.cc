@@ -1,10 +1,10 @@
 #include "operator/controller/lease.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::controller {
 
@@ -12,16 +12,7 @@ namespace {
 
 using kube::Json;
 
-// RFC 3339 with microseconds, as metav1.MicroTime is written.
-std::string to_text(WallTime time) {
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::microseconds>(time - day));
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
-}
+constexpr int kDecimals = 6;  // as metav1.MicroTime is written
 
 const Json& member(const Json& object, const char* name) {
   static const Json kNothing;
@@ -72,7 +63,7 @@ LeaseRecord next_record(const LeaseView& view, const std::string& identity, Wall
   LeaseRecord next;
   next.holder = identity;
   next.duration_seconds = static_cast<int>(times.duration.count());
-  next.renew_time = next.acquire_time = to_text(now);
+  next.renew_time = next.acquire_time = to_rfc3339(now, kDecimals);
   if (!view.record) return next;
   const bool renews = view.record->holder == identity;
   if (renews && !view.record->acquire_time.empty()) next.acquire_time = view.record->acquire_time;
@@ -85,7 +76,7 @@ LeaseRecord released_record(const LeaseRecord& record, WallTime now) {
   LeaseRecord released = record;
   released.holder.clear();
   released.duration_seconds = 1;
-  released.renew_time = released.acquire_time = to_text(now);
+  released.renew_time = released.acquire_time = to_rfc3339(now, kDecimals);
   return released;
 }
 

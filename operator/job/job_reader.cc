@@ -10,6 +10,7 @@
 #include "operator/job/yaml_scalar.h"
 #include "trainer/contract/config/yaml_text.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::job {
 
@@ -121,7 +122,7 @@ void read_metadata(const Json& value, Metadata& metadata, std::vector<Problem>& 
   const auto read_time = [&](const char* key, std::optional<Time>& target) {
     std::string text;
     fields.read(key, text);
-    target = parse_time(text);
+    target = parse_rfc3339(text);
   };
   read_time("creationTimestamp", metadata.creation_time);
   read_time("deletionTimestamp", metadata.deletion_time);
@@ -213,9 +214,9 @@ Json to_json(const TrainingJob& job) {
     metadata["resourceVersion"] = job.metadata.resource_version;
   if (job.metadata.generation > 0) metadata["generation"] = job.metadata.generation;
   if (job.metadata.creation_time)
-    metadata["creationTimestamp"] = to_text(*job.metadata.creation_time);
+    metadata["creationTimestamp"] = to_rfc3339(*job.metadata.creation_time);
   if (job.metadata.deletion_time)
-    metadata["deletionTimestamp"] = to_text(*job.metadata.deletion_time);
+    metadata["deletionTimestamp"] = to_rfc3339(*job.metadata.deletion_time);
   return {{"apiVersion", kApiVersion},
           {"kind", kKind},
           {"metadata", metadata},

@@ -34,6 +34,5 @@ int line_of(const TrainingJob& job, std::string path);
 
 Json to_json(const TrainingJob& job);
 Json to_json(const Status& status);
-std::string to_text(Time time);  // 2026-01-31T12:00:00Z
 
 }  // namespace coxswain::job

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "operator/job/field.h"
-#include "operator/job/job_reader.h"
 #include "operator/job/words.h"
+#include "trainer/contract/rfc3339.h"
 
 // Writes an object as its table of fields says. What is empty or not set is left out.
 namespace coxswain::job {
@@ -20,7 +20,7 @@ inline Json to_value(int value, const About& about) {
   return value == 0 && !about.zero_word.empty() ? Json(about.zero_word) : Json(value);
 }
 inline Json to_value(Seconds value, const About&) { return value.count(); }
-inline Json to_value(Time value, const About&) { return to_text(value); }
+inline Json to_value(Time value, const About&) { return to_rfc3339(value); }
 
 template <class T>
 Json to_value(const T& value, const About&) {

@@ -11,8 +11,8 @@
 #include "operator/job/conditions.h"
 #include "operator/job/ranks.h"
 #include "operator/job/roles.h"
-#include "operator/job/status_json.h"
 #include "operator/job/worker_spec.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::job {
 
@@ -167,8 +167,8 @@ void enter_rejection(const TrainingJob& job, const Observed& observed, const Gan
 // rank 0's own times, as no other clock can be trusted to agree with its node's. One that went back
 // is of another node.
 bool is_due(const std::string& stored_time, const std::string& told_time) {
-  const auto stored = parse_time(stored_time);
-  const auto told = parse_time(told_time);
+  const auto stored = parse_rfc3339(stored_time);
+  const auto told = parse_rfc3339(told_time);
   return !stored || !told || *told < *stored || *told >= *stored + kProgressInterval;
 }
 

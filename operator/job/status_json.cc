@@ -1,13 +1,10 @@
 #include "operator/job/status_json.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdio>
 
 #include "operator/job/job_reader.h"
 #include "operator/job/json_writer.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::job {
 
@@ -47,11 +44,11 @@ void take(const Json& value, const About&, E& target) {
 }
 
 void take(const Json& value, const About&, Time& target) {
-  if (value.is_string()) target = parse_time(value.get<std::string>()).value_or(target);
+  if (value.is_string()) target = parse_rfc3339(value.get<std::string>()).value_or(target);
 }
 
 void take(const Json& value, const About&, std::optional<Time>& target) {
-  if (value.is_string()) target = parse_time(value.get<std::string>());
+  if (value.is_string()) target = parse_rfc3339(value.get<std::string>());
 }
 
 void take(const Json& value, const About&, std::optional<double>& target) {
@@ -111,25 +108,6 @@ void read_fields(const Json& json, const Table& table, T& target) {
 }
 
 }  // namespace
-
-std::string to_text(Time time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
-
-std::optional<Time> parse_time(std::string_view text) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, read = 0;
-  const std::string copy(text.substr(0, 40));
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute,
-                  &second, &read) != 6)
-    return std::nullopt;
-  if (!copy.ends_with('Z') || (copy[read] != 'Z' && copy[read] != '.')) return std::nullopt;
-  using namespace std::chrono;
-  const year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                            std::chrono::day(day)};
-  if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
-  return Time(sys_days(date)) + hours(hour) + minutes(minute) + seconds(second);
-}
 
 Json to_json(const Status& status) { return write_fields(status, kStatusFields); }
 

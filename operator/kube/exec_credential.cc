@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "operator/kube/json_reader.h"
 #include "operator/kube/watched_file.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/rfc3339.h"
 #include "trainer/contract/worker/child_process.h"
 
 namespace coxswain::kube {
@@ -57,18 +56,6 @@ void check_certificate(const Credential& credential, const ExecPlugin& plugin) {
     fail(plugin, "the certificate that it gave " + *problem);
   if (const auto problem = problem_of_key(credential.key_pem, credential.certificate_pem))
     fail(plugin, "the key that it gave " + *problem);
-}
-
-// RFC 3339, with a fraction or an offset if need be.
-std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text) {
-  std::tm parts{};
-  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (rest == nullptr) return std::nullopt;
-  if (*rest == '.') rest += 1 + std::strspn(rest + 1, "0123456789");
-  std::tm offset{};
-  const char* end = strptime(rest, "%z", &offset);  // takes Z too
-  if (end == nullptr || *end != 0) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&parts) - offset.tm_gmtoff);
 }
 
 }  // namespace
@@ -116,7 +103,7 @@ ExecCredential parse_exec_credential(std::string_view text, const ExecPlugin& pl
   if (!credential.certificate_pem.empty()) check_certificate(credential, plugin);
   const std::string expiry = text_of(*status, "expirationTimestamp");
   if (expiry.empty()) return {std::move(credential), std::nullopt};
-  const auto time = time_of(expiry);
+  const auto time = parse_rfc3339(expiry);
   if (!time) fail(plugin, "its expirationTimestamp is no time, such as 2026-01-31T12:00:00Z");
   return {std::move(credential), time};
 }

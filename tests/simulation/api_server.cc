@@ -10,6 +10,7 @@
 #include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
 #include "operator/job/status_json.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::test {
 
@@ -308,10 +309,10 @@ Response ApiServer::erase_pod(const Target& target, const Object& pod, Seconds g
   const bool on_a_node = pod->at("spec").contains("nodeName");
   if (!on_a_node || !is_living_pod(*pod)) grace = Seconds(0);
   Json after = *pod;
-  const auto stored = job::parse_time(pod->at("metadata").value("deletionTimestamp", ""));
+  const auto stored = parse_rfc3339(pod->at("metadata").value("deletionTimestamp", ""));
   if (grace > Seconds(0)) {
     if (!stored || now + grace < *stored) {
-      after["metadata"]["deletionTimestamp"] = job::to_text(now + grace);
+      after["metadata"]["deletionTimestamp"] = to_rfc3339(now + grace);
       after["metadata"]["deletionGracePeriodSeconds"] = grace.count();
       if (ours) on_change("pods", pod, std::make_shared<const Json>(after));
       commit("pods", WatchEventType::kModified, std::move(after));
@@ -320,7 +321,7 @@ Response ApiServer::erase_pod(const Target& target, const Object& pod, Seconds g
   }
   if (ours) on_change("pods", pod, nullptr);
   objects_["pods"].erase(target.key());
-  after["metadata"]["deletionTimestamp"] = job::to_text(now);
+  after["metadata"]["deletionTimestamp"] = to_rfc3339(now);
   const Object gone = commit("pods", WatchEventType::kDeleted, std::move(after));
   return {.status = 200, .retry_after = {}, .body = gone->dump()};
 }
@@ -353,7 +354,7 @@ std::string ApiServer::create(const std::string& resource, Json object) {
       fmt::format("{:08x}-0000-4000-8000-{:012x}", next_uid_ * 2654435761U, next_uid_);
   ++next_uid_;
   object["metadata"]["uid"] = uid;
-  object["metadata"]["creationTimestamp"] = job::to_text(now);
+  object["metadata"]["creationTimestamp"] = to_rfc3339(now);
   if (resource == "trainingjobs") object["metadata"]["generation"] = 1;
   if (resource == "pods") object["status"]["phase"] = "Pending";
   commit(resource, WatchEventType::kAdded, std::move(object));

@@ -5,6 +5,7 @@
 #include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
 #include "trainer/contract/exit_code.h"
+#include "trainer/contract/rfc3339.h"
 #include "trainer/contract/worker/termination_message.h"
 
 namespace coxswain::test {
@@ -29,7 +30,7 @@ void set_condition(Json& pod, const std::string& type, bool value, const std::st
   const Json condition = {{"type", type},
                           {"status", value ? "True" : "False"},
                           {"reason", reason},
-                          {"lastTransitionTime", job::to_text(now)}};
+                          {"lastTransitionTime", to_rfc3339(now)}};
   for (Json& each : conditions)
     if (each.at("type") == type) {
       each = condition;
@@ -66,7 +67,7 @@ std::string said(int exit_code) {
 
 void tell_to_leave(Json& pod, Seconds grace, job::Time now) {
   if (is_terminating(pod)) return;
-  pod["metadata"]["deletionTimestamp"] = job::to_text(now + grace);
+  pod["metadata"]["deletionTimestamp"] = to_rfc3339(now + grace);
   pod["metadata"]["deletionGracePeriodSeconds"] = grace.count();
 }
 
@@ -93,7 +94,7 @@ void Scene::live(const Json& each) {
     edit_pod(name, [&](Json& pod) {
       pod["status"]["phase"] = "Running";
       pod["status"]["podIP"] = "10.0.0.1";
-      set_trainer(pod, "running", {{"startedAt", job::to_text(server.now)}});
+      set_trainer(pod, "running", {{"startedAt", to_rfc3339(server.now)}});
       set_condition(pod, "Ready", true, "", server.now);
     });
   } else if (!unschedulable.contains(name)) {
@@ -130,7 +131,7 @@ void Scene::end_pod(const std::string& name, int exit_code, const std::string& r
                 {{"exitCode", exit_code},
                  {"reason", why},
                  {"message", said(exit_code)},
-                 {"finishedAt", job::to_text(server.now)}});
+                 {"finishedAt", to_rfc3339(server.now)}});
     set_condition(pod, "Ready", false, "", server.now);
   });
 }

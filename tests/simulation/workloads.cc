@@ -4,6 +4,7 @@
 
 #include "operator/job/status_json.h"
 #include "tests/simulation/life_steps.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::test {
 
@@ -111,7 +112,7 @@ void add_users(std::vector<Workload>& all) {
                            {runs(0, 2, end(0, 0)),
                             {"the time to live is nearly over",
                              [](const Scene& scene) {
-                               const auto end = job::parse_time(
+                               const auto end = parse_rfc3339(
                                    scene.status_of(kJob).value("completionTime", ""));
                                const auto now = scene.server.now + scene.laws.caller.skew;
                                return end && now >= *end + job::Seconds(12);

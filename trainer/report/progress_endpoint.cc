@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "trainer/contract/rfc3339.h"
+
 namespace coxswain::report {
 
 namespace {
@@ -24,7 +26,7 @@ contract::CheckpointProgress describe(const std::filesystem::path& checkpoint, s
   const auto written = std::filesystem::last_write_time(checkpoint, error);
   contract::CheckpointProgress found{
       .step = step,
-      .time = contract::to_rfc3339(
+      .time = to_rfc3339(
           error ? now
                 : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
                       std::chrono::file_clock::to_sys(written))),
@@ -86,7 +88,7 @@ void ProgressEndpoint::started(const train::RunInfo& info) {
   progress.step = info.first_step;
   progress.steps = info.total_steps;
   progress.world_size = info.world_size;
-  progress.time = contract::to_rfc3339(options_.now());
+  progress.time = to_rfc3339(options_.now());
   document_.progress = progress;
   evaluated_ = false;
   if (!info.resumed_from.empty())
@@ -119,7 +121,7 @@ void ProgressEndpoint::saved(const train::CheckpointReport& report) {
   const std::lock_guard lock(mutex_);
   document_.checkpoint = contract::CheckpointProgress{
       .step = report.step,
-      .time = contract::to_rfc3339(options_.now()),
+      .time = to_rfc3339(options_.now()),
       .path = std::filesystem::path(report.path).filename().string(),
       .bytes = report.bytes,
   };
@@ -143,7 +145,7 @@ void ProgressEndpoint::set_pace(double samples_per_second,
   contract::Progress& progress = *document_.progress;
   progress.samples_per_second = samples_per_second;
   if (scaling_efficiency) progress.scaling_efficiency = scaling_efficiency;
-  progress.time = contract::to_rfc3339(options_.now());
+  progress.time = to_rfc3339(options_.now());
 }
 
 std::optional<contract::HttpResponse> ProgressEndpoint::answer(const std::string& path) const {

@@ -6,6 +6,7 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/status_json.h"
 #include "tests/operator/cluster/pod_fixtures.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::test {
 
@@ -36,7 +37,7 @@ std::string summary(const job::Worker& worker) {
   if (worker.exit_code) text += " exit=" + std::to_string(*worker.exit_code);
   if (!worker.reason.empty()) text += " reason=" + worker.reason;
   if (!worker.disruption.empty()) text += " disruption=" + worker.disruption;
-  if (worker.finished_time) text += " finished=" + job::to_text(*worker.finished_time);
+  if (worker.finished_time) text += " finished=" + to_rfc3339(*worker.finished_time);
   if (!worker.message.empty()) text += ": " + worker.message;
   return text;
 }
@@ -193,7 +194,7 @@ TEST(PodStatus, tells_what_the_cluster_did_to_the_pod) {
   for (const auto& [status, expected] : rows) EXPECT_EQ(summary(status), expected) << status;
   Json pod = pod_with("{}");
   pod["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z";
-  EXPECT_EQ(cluster::worker_of(pod)->deletion_time, job::parse_time("2026-01-31T12:00:00Z"));
+  EXPECT_EQ(cluster::worker_of(pod)->deletion_time, parse_rfc3339("2026-01-31T12:00:00Z"));
 }
 
 TEST(PodStatus, finds_the_trainer_under_any_name) {

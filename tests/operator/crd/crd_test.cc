@@ -11,6 +11,7 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/status_json.h"
 #include "tests/support/test_flags.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::crd {
 
@@ -119,7 +120,7 @@ TEST(Crd, explains_every_field_of_ours) {
 TEST(Crd, holds_every_field_of_a_status) {
   using namespace job;
   Status status;
-  const Time time = *parse_time("2026-01-31T12:00:01Z");
+  const Time time = *parse_rfc3339("2026-01-31T12:00:01Z");
   status.phase = Phase::kRestarting;
   status.image = "trainer:1";
   status.backoff_step = 2;

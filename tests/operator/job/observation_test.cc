@@ -7,6 +7,7 @@
 #include "operator/job/conditions.h"
 #include "operator/job/job_reader.h"
 #include "tests/support/job_builders.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::test {
 namespace {
@@ -63,7 +64,7 @@ TEST(Patience, depends_on_what_there_is_to_tell) {
 // The node's clock is an hour ahead, an hour behind: neither stops the progress, nor lets all of it
 // through.
 TEST(Observation, spaces_progress_by_the_clock_of_rank_zero) {
-  const auto at = [](int seconds) { return job::to_text(kStart + Seconds(seconds)); };
+  const auto at = [](int seconds) { return to_rfc3339(kStart + Seconds(seconds)); };
   struct Row {
     int stored, told;
     bool entered;

@@ -1,6 +1,5 @@
 #include "tests/support/scripted_kubelet/kubelet.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include "operator/controller/interruptible_sleep.h"
 #include "tests/support/scripted_kubelet/pod_status.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/rfc3339.h"
 
 namespace coxswain::scripted {
 
@@ -24,11 +24,7 @@ const kube::Resource kBindings{"", "v1", "bindings", "Binding"};
 
 std::string node_name(std::size_t number) { return fmt::format("scripted-node-{}", number); }
 
-std::string now() {
-  return fmt::format(
-      "{:%Y-%m-%dT%H:%M:%SZ}",
-      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
-}
+std::string now() { return to_rfc3339(std::chrono::system_clock::now()); }
 
 std::string text_at(const Json& object, const char* part, const char* key) {
   const auto inner = object.find(part);

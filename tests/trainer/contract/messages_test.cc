@@ -167,8 +167,4 @@ TEST(FinishedEvent, has_the_form_of_the_contract) {
             R"("steps":0,"samplesPerSecond":0.0,"restarts":0,"checkpoint":null})");
 }
 
-TEST(Rfc3339, is_in_utc) {
-  EXPECT_EQ(to_rfc3339(std::chrono::system_clock::from_time_t(1714564800)), "2024-05-01T12:00:00Z");
-}
-
 }  // namespace coxswain::contract

@@ -1,7 +1,5 @@
 #include "trainer/contract/worker/progress.h"
 
-#include <fmt/chrono.h>
-
 #include <cmath>
 
 #include "trainer/contract/printable.h"
@@ -97,11 +95,6 @@ std::optional<ProgressDocument> parse_progress(std::string_view json) {
     if (!document.checkpoint) return std::nullopt;
   }
   return document;
-}
-
-std::string to_rfc3339(std::chrono::system_clock::time_point time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
 }  // namespace coxswain::contract

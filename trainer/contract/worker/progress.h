@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,8 +49,5 @@ std::string to_json(const ProgressDocument& document);
 // Nothing for text over the limit, that is not JSON, or whose fields have a wrong type. Never
 // throws.
 std::optional<ProgressDocument> parse_progress(std::string_view json);
-
-// "2024-05-01T12:00:00Z"
-std::string to_rfc3339(std::chrono::system_clock::time_point time);
 
 }  // namespace coxswain::contract
