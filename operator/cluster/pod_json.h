@@ -1,15 +1,17 @@
 #pragma once
 
-#include "operator/job/json_fields.h"
+#include "operator/job/training_job.h"
+#include "trainer/contract/worker/json_fields.h"
 
 // PURE: reading and completing JSON of which nothing is sure.
 namespace coxswain::cluster {
 
 using job::Json;
 
-using job::find;
-using job::list_at;
-using job::text_at;
+using contract::find;
+using contract::list_at;
+using contract::member;
+using contract::text_at;
 
 // The member as an object or a list, made empty where it is something else.
 Json& object_in(Json& owner, const char* key);

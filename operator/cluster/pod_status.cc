@@ -47,9 +47,9 @@ std::optional<job::WorkerId> id_of(const std::string& name, const Json& labels) 
 }
 
 int integer_at(const Json& object, const char* key) {
-  const Json* value = find(object, key);
-  if (!value || !value->is_number_integer()) return 0;
-  const auto number = value->get<std::int64_t>();
+  const Json& value = member(object, key);
+  if (!value.is_number_integer()) return 0;
+  const auto number = value.get<std::int64_t>();
   return number >= INT32_MIN && number <= INT32_MAX ? static_cast<int>(number) : 0;
 }
 
@@ -61,12 +61,6 @@ std::string last_line(std::string text) {
   const std::size_t start = text.find_last_of('\n');
   if (start != std::string::npos) text.erase(0, start + 1);
   return shortened(text, kMostMessageBytes, "...");
-}
-
-const Json& member(const Json& object, const char* key) {
-  static const Json kNothing;
-  const Json* value = find(object, key);
-  return value ? *value : kNothing;
 }
 
 const Json* condition(const Json& status, const char* type) {

@@ -5,25 +5,17 @@
 #include <utility>
 
 #include "trainer/contract/rfc3339.h"
+#include "trainer/contract/worker/json_fields.h"
 
 namespace coxswain::controller {
 
 namespace {
 
+using contract::member;
+using contract::text_at;
 using kube::Json;
 
 constexpr int kDecimals = 6;  // as metav1.MicroTime is written
-
-const Json& member(const Json& object, const char* name) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(name);
-  return found == object.end() ? kNothing : *found;
-}
-
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
 
 int count_of(const Json& value) {
   constexpr std::int64_t kMost = 1'000'000'000;
@@ -83,12 +75,12 @@ LeaseRecord released_record(const LeaseRecord& record, WallTime now) {
 LeaseRecord read_lease(const Json& object) {
   const Json& spec = member(object, "spec");
   LeaseRecord record;
-  record.holder = text_of(member(spec, "holderIdentity"));
+  record.holder = text_at(spec, "holderIdentity");
   record.duration_seconds = count_of(member(spec, "leaseDurationSeconds"));
-  record.acquire_time = text_of(member(spec, "acquireTime"));
-  record.renew_time = text_of(member(spec, "renewTime"));
+  record.acquire_time = text_at(spec, "acquireTime");
+  record.renew_time = text_at(spec, "renewTime");
   record.transitions = count_of(member(spec, "leaseTransitions"));
-  record.resource_version = text_of(member(member(object, "metadata"), "resourceVersion"));
+  record.resource_version = text_at(member(object, "metadata"), "resourceVersion");
   return record;
 }
 

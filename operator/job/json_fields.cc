@@ -138,21 +138,4 @@ void JsonFields::refuse_unknown() {
   }
 }
 
-const Json* find(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-const Json& list_at(const Json& object, const char* key) {
-  static const Json kEmpty = Json::array();
-  const Json* value = find(object, key);
-  return value && value->is_array() ? *value : kEmpty;
-}
-
 }  // namespace coxswain::job

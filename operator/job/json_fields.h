@@ -10,6 +10,7 @@
 #include "operator/job/field.h"
 #include "operator/job/training_job.h"
 #include "operator/job/words.h"
+#include "trainer/contract/worker/json_fields.h"
 
 namespace coxswain::job {
 
@@ -97,11 +98,8 @@ class JsonFields {
   std::set<std::string, std::less<>> known_;
 };
 
-// The member, where `object` is one and has it, and it is not null.
-const Json* find(const Json& object, const char* key);
-
-// What is missing or of another type reads as empty.
-std::string text_at(const Json& object, const char* key);
-const Json& list_at(const Json& object, const char* key);
+using contract::find;
+using contract::list_at;
+using contract::text_at;
 
 }  // namespace coxswain::job

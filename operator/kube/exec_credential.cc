@@ -15,11 +15,13 @@
 #include "trainer/contract/error.h"
 #include "trainer/contract/rfc3339.h"
 #include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/json_fields.h"
 
 namespace coxswain::kube {
 
 namespace {
 
+using contract::text_at;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kMaxOutputBytes = 1 << 20;
@@ -87,21 +89,21 @@ ExecCredential run_exec_plugin(const ExecPlugin& plugin) {
 
 ExecCredential parse_exec_credential(std::string_view text, const ExecPlugin& plugin) {
   const std::optional<Json> answer = parse_object(text);
-  if (!answer || text_of(*answer, "kind") != "ExecCredential")
+  if (!answer || text_at(*answer, "kind") != "ExecCredential")
     fail(plugin, "prints no ExecCredential in JSON");
-  if (text_of(*answer, "apiVersion") != plugin.api_version)
+  if (text_at(*answer, "apiVersion") != plugin.api_version)
     fail(plugin, fmt::format("answers in another apiVersion than {}", plugin.api_version));
-  const auto status = answer->find("status");
-  if (status == answer->end() || !status->is_object()) fail(plugin, "its answer has no status");
-  Credential credential{.token = text_of(*status, "token"),
-                        .certificate_pem = text_of(*status, "clientCertificateData"),
-                        .key_pem = text_of(*status, "clientKeyData")};
+  const Json& status = contract::member(*answer, "status");
+  if (!status.is_object()) fail(plugin, "its answer has no status");
+  Credential credential{.token = text_at(status, "token"),
+                        .certificate_pem = text_at(status, "clientCertificateData"),
+                        .key_pem = text_at(status, "clientKeyData")};
   if (credential.token.empty() && credential.certificate_pem.empty())
     fail(plugin, "its answer holds neither a token nor a certificate");
   if (!credential.token.empty() && !is_token(credential.token))
     fail(plugin, "its token holds spaces or control characters");
   if (!credential.certificate_pem.empty()) check_certificate(credential, plugin);
-  const std::string expiry = text_of(*status, "expirationTimestamp");
+  const std::string expiry = text_at(status, "expirationTimestamp");
   if (expiry.empty()) return {std::move(credential), std::nullopt};
   const auto time = parse_rfc3339(expiry);
   if (!time) fail(plugin, "its expirationTimestamp is no time, such as 2026-01-31T12:00:00Z");

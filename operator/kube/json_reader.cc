@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "trainer/contract/worker/json_fields.h"
+
 namespace coxswain::kube {
 
 namespace {
@@ -150,7 +152,7 @@ std::optional<Json> parse_list(std::string_view text, const LeftOut& left_out,
 }
 
 std::optional<std::string> too_deep(const Json& object) {
-  std::string member = text_of(object, kTooDeep);
+  std::string member = contract::text_at(object, kTooDeep);
   return member.empty() ? std::nullopt : std::optional(std::move(member));
 }
 

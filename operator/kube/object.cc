@@ -3,29 +3,25 @@
 #include <charconv>
 #include <string_view>
 
+#include "trainer/contract/worker/json_fields.h"
+
 namespace coxswain::kube {
 
 namespace {
+
+using contract::find;
+using contract::list_at;
+using contract::member;
+using contract::text_at;
 
 bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';
 }
 
-const Json* member(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
 std::string controller_of(const Json& metadata) {
-  const Json* owners = member(metadata, "ownerReferences");
-  if (!owners || !owners->is_array()) return "";
-  for (const Json& owner : *owners) {
-    const Json* controller = member(owner, "controller");
-    if (controller && controller->is_boolean() && controller->get<bool>())
-      return text_of(owner, "uid");
-  }
+  for (const Json& owner : list_at(metadata, "ownerReferences"))
+    if (member(owner, "controller") == true) return text_at(owner, "uid");
   return "";
 }
 
@@ -70,21 +66,14 @@ std::uint64_t version_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
-std::string text_of(const Json& object, const char* key) {
-  const Json* value = member(object, key);
-  return value && value->is_string() ? value->get<std::string>() : std::string();
-}
-
 ObjectMeta meta_of(const Json& object) {
-  const Json* metadata = member(object, "metadata");
-  if (!metadata) return {};
-  const Json* deletion = member(*metadata, "deletionTimestamp");
-  return {.name_space = text_of(*metadata, "namespace"),
-          .name = text_of(*metadata, "name"),
-          .uid = text_of(*metadata, "uid"),
-          .resource_version = version_number(text_of(*metadata, "resourceVersion")),
-          .controller_uid = controller_of(*metadata),
-          .terminating = deletion && !deletion->is_null()};
+  const Json& metadata = member(object, "metadata");
+  return {.name_space = text_at(metadata, "namespace"),
+          .name = text_at(metadata, "name"),
+          .uid = text_at(metadata, "uid"),
+          .resource_version = version_number(text_at(metadata, "resourceVersion")),
+          .controller_uid = controller_of(metadata),
+          .terminating = find(metadata, "deletionTimestamp") != nullptr};
 }
 
 std::string key_of(const ObjectMeta& meta) { return meta.name_space + "/" + meta.name; }

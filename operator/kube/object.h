@@ -52,9 +52,6 @@ ObjectMeta meta_of(const Json& object);
 // A resourceVersion as a number; 0: none, or not a number.
 std::uint64_t version_number(const std::string& text);
 
-// The member as text; empty where it is missing or of another type, or `object` is none.
-std::string text_of(const Json& object, const char* key);
-
 // "NS/NAME"
 std::string key_of(const ObjectMeta& meta);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainer/contract/printable.h"
+#include "trainer/contract/worker/json_fields.h"
 
 namespace coxswain::kube {
 
@@ -64,11 +65,9 @@ std::string one_line(std::string_view said) {
 }
 
 std::optional<std::chrono::seconds> delay_of(const Json& status) {
-  const auto details = status.find("details");
-  if (details == status.end() || !details->is_object()) return std::nullopt;
-  const auto seconds = details->find("retryAfterSeconds");
-  if (seconds == details->end() || !seconds->is_number_unsigned()) return std::nullopt;
-  return std::chrono::seconds(std::min(seconds->get<std::uint64_t>(), std::uint64_t{3600}));
+  const Json& seconds = contract::member(contract::member(status, "details"), "retryAfterSeconds");
+  if (!seconds.is_number_unsigned()) return std::nullopt;
+  return std::chrono::seconds(std::min(seconds.get<std::uint64_t>(), std::uint64_t{3600}));
 }
 
 // A body that is no Status is not repeated: it may be anybody's page, and may echo a header.
@@ -120,12 +119,12 @@ ApiError error_of(int code, std::string_view body,
   ApiError error{
       .code = code, .reason = usual_reason(code), .message = {}, .retry_after = retry_after};
   const std::optional<Json> status = code == 0 ? std::nullopt : parse_object(body);
-  if (!status || text_of(*status, "kind") != "Status") {
+  if (!status || contract::text_at(*status, "kind") != "Status") {
     error.message = explain(code, body);
     return error;
   }
-  error.message = one_line(text_of(*status, "message"));
-  if (const std::string reason = text_of(*status, "reason"); !reason.empty())
+  error.message = one_line(contract::text_at(*status, "message"));
+  if (const std::string reason = contract::text_at(*status, "reason"); !reason.empty())
     error.reason = one_line(reason);
   if (!error.retry_after) error.retry_after = delay_of(*status);
   return error;

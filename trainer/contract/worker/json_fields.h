@@ -19,6 +19,32 @@ inline std::optional<nlohmann::json> parse_object(std::string_view text, std::si
   return json;
 }
 
+// Of JSON of which nothing is sure. The member, where `object` is one and has it, and it is not
+// null; else nullptr.
+inline const nlohmann::json* find(const nlohmann::json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+// The same; null where there is none.
+inline const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json kNothing;
+  const nlohmann::json* found = find(object, key);
+  return found ? *found : kNothing;
+}
+
+// What is missing or of another type reads as empty.
+inline std::string text_at(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+inline const nlohmann::json& list_at(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json kEmpty = nlohmann::json::array();
+  const nlohmann::json& value = member(object, key);
+  return value.is_array() ? value : kEmpty;
+}
+
 // Reads members of an object, strictly: a member that is missing leaves its value alone, one of a
 // wrong type or out of range spoils the whole.
 class JsonFields {
