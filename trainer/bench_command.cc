@@ -139,8 +139,8 @@ int run_bench(const CommandLine& line) {
   fmt::print(
       "{{\"event\":\"bench\",\"model\":\"{}\",\"batch\":{},\"ranks\":{},\"threads\":{},"
       "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f}}}\n",
-      config.model, config.batch_size, recorder.info().world_size, options.threads, recorder.best(),
-      recorder.median(), most * recorder.info().world_size,
+      word(config.model), config.batch_size, recorder.info().world_size, options.threads,
+      recorder.best(), recorder.median(), most * recorder.info().world_size,
       static_cast<double>(usage.ru_maxrss) / 1024);
   return 0;
 }

@@ -82,7 +82,7 @@ int run_models(const CommandLine&) {
              "MMAC", "from");
   for (const graph::ModelInfo& model : graph::models()) {
     const graph::Graph graph =
-        graph::infer_shapes(graph::build_model(model.name, model.input, model.classes, 0), 1);
+        graph::infer_shapes(model.build(model.input, model.classes, 0), 1);
     std::int64_t count = 0;
     int tensors = 0;
     for (const graph::Parameter& parameter : graph::parameters(graph)) {
@@ -92,7 +92,7 @@ int run_models(const CommandLine&) {
       count += elements;
       ++tensors;
     }
-    fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10.2f}  {}\n", model.name,
+    fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10.2f}  {}\n", word(model.model),
                fmt::format("{}x{}x{}", model.input.c, model.input.h, model.input.w), count, tensors,
                static_cast<double>(graph::multiply_accumulates(graph)) / 1e6, model.source);
   }

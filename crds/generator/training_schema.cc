@@ -89,7 +89,7 @@ Json value_schema(const Field& field) {
           [&](std::optional<std::int64_t>*) { return whole(field); },
           [&](std::uint64_t*) { return whole(field); },
           [&](double*) { return numeric(field, "number"); },
-          [&](std::string*) { return choice(field); },
+          [](std::string*) -> Json { return {{"type", "string"}}; },
           [&](std::vector<std::int64_t>*) { return list_of(numeric(field, "integer")); },
           [&](std::vector<double>*) { return list_of(numeric(field, "number")); },
           // A word, or an object with one word as its key.

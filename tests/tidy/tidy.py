@@ -17,7 +17,7 @@ EDGES = {
     "trainer/tensor": [],
     "trainer/augment": ["trainer/tensor"],
     "trainer/graph": ["trainer/options", "trainer/tensor"],
-    "trainer/graph/models": ["trainer/graph", "trainer/tensor"],
+    "trainer/graph/models": ["trainer/graph", "trainer/options", "trainer/tensor"],
     "trainer/optim": ["trainer/options", "trainer/tensor"],
     "trainer/backend": ["trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/reference": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],

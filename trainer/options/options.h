@@ -6,6 +6,43 @@
 // read and print them and for those who obey them.
 namespace coxswain {
 
+enum class Model {
+  kSingaCnn,
+  kKerasCnn,
+  kMlp,
+  kLenet,
+  kD2lResnet18,
+  kCifarResnet8,
+  kCifarResnet20,
+  kCifarResnet32,
+  kCifarResnet44,
+  kCifarResnet50,
+  kCifarResnet56,
+  kCifarResnet110,
+  kCifarResnet164,
+  kResnet18,
+  kResnet34,
+  kResnet50,
+};
+constexpr Words<Model, 16> words_of(Model) {
+  return {{{Model::kSingaCnn, "singa-cnn"},
+           {Model::kKerasCnn, "keras-cnn"},
+           {Model::kMlp, "mlp"},
+           {Model::kLenet, "lenet"},
+           {Model::kD2lResnet18, "d2l-resnet18"},
+           {Model::kCifarResnet8, "cifar-resnet8"},
+           {Model::kCifarResnet20, "cifar-resnet20"},
+           {Model::kCifarResnet32, "cifar-resnet32"},
+           {Model::kCifarResnet44, "cifar-resnet44"},
+           {Model::kCifarResnet50, "cifar-resnet50"},
+           {Model::kCifarResnet56, "cifar-resnet56"},
+           {Model::kCifarResnet110, "cifar-resnet110"},
+           {Model::kCifarResnet164, "cifar-resnet164"},
+           {Model::kResnet18, "resnet18"},
+           {Model::kResnet34, "resnet34"},
+           {Model::kResnet50, "resnet50"}}};
+}
+
 enum class DataFormat { kMnist, kCifar10, kSynthetic };
 constexpr Words<DataFormat, 3> words_of(DataFormat) {
   return {{{DataFormat::kMnist, "mnist"},

@@ -219,7 +219,7 @@ class StartUp {
   void describe() {
     const checkpoint::State& state = now_.state;
     RunInfo& info = now_.info;
-    info.model = options_.model;
+    info.model = word(options_.model);
     info.parameters = now_.parameters->layout().parameter_count();
     info.multiply_accumulates = graph::multiply_accumulates(program_.graph);
     info.rank = communicator_.rank();

@@ -43,7 +43,7 @@ struct CheckpointOptions {
 
 // Value. All that training needs to know beside its collaborators. Batch sizes count samples.
 struct TrainOptions {
-  std::string model;
+  Model model = Model::kMlp;
   Precision precision = Precision::kFp32;
   float label_smoothing = 0;
   std::uint64_t seed = 42;

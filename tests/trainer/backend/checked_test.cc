@@ -84,7 +84,7 @@ class WrongBackend : public Backend {
 
 const Spoil kHarmless = [](Executable&, int, Parameters&) {};
 
-graph::Graph model() { return graph::build_model("cifar-resnet8", {1, 3, 8, 8}, 10, 0.1F); }
+graph::Graph model() { return graph::build_model(Model::kCifarResnet8, {1, 3, 8, 8}, 10, 0.1F); }
 
 std::unique_ptr<Backend> checked(Spoil spoil) {
   return make_checked_backend(make_reference_backend(),
@@ -185,7 +185,7 @@ TEST(CheckedBackend, catches_a_nan) {
 
 TEST(CheckedBackend, accepts_a_nan_where_the_reference_has_one) {
   const auto backend = checked(kHarmless);
-  ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {});
+  ModelRun run(*backend, graph::build_model(Model::kMlp, {1, 1, 4, 4}, 10, 0), {});
   run.set_image(0, std::nanf(""));
   EXPECT_TRUE(std::isnan(run.forward().loss));
 }

@@ -30,7 +30,7 @@ using graph::Mode;
 using tensor::host_span;
 
 Graph model(const char* name, const graph::Shape& input) {
-  return graph::build_model(name, input, 10, 0);
+  return graph::build_model(value_of<Model>(name).value(), input, 10, 0);
 }
 
 // Of the difference of two tensors, relative to the first.

@@ -70,7 +70,7 @@ class OneDnnModel : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(OneDnnModel, agrees_with_the_reference_at_every_step) {
   const ModelCase& c = GetParam();
-  const Graph model = graph::build_model(c.name, c.input, 10, 0.1F);
+  const Graph model = graph::build_model(value_of<Model>(c.name).value(), c.input, 10, 0.1F);
   for (const Precision precision : precisions()) {
     const auto backend = checked_onednn();
     check(*backend, model, {.rows = c.rows, .precision = precision});
@@ -215,13 +215,13 @@ TEST(OneDnnParity, has_a_case_for_every_operation) {
 }
 
 TEST(OneDnnParity, winograd_agrees_with_the_reference) {
-  const Graph model = graph::build_model("d2l-resnet18", {1, 3, 8, 8}, 10, 0);
+  const Graph model = graph::build_model(Model::kD2lResnet18, {1, 3, 8, 8}, 10, 0);
   const auto backend = checked_onednn({.winograd = true});
   check(*backend, model, {.rows = 2});
 }
 
 TEST(OneDnnParity, rows_that_are_not_scored_change_nothing) {
-  const Graph model = graph::build_model("singa-cnn", {1, 1, 28, 28}, 10, 0);
+  const Graph model = graph::build_model(Model::kSingaCnn, {1, 1, 28, 28}, 10, 0);
   const auto backend = checked_onednn();
   check(*backend, model, {.rows = 5, .valid = 3, .mode = Mode::kEvaluation});
 }

@@ -275,7 +275,7 @@ bool is_bfloat16(float value) {
 
 TEST(ReferenceBackend, rounds_exactly_the_bf16_edges) {
   const auto backend = make_reference_backend();
-  const graph::Graph model = graph::build_model("cifar-resnet8", {1, 3, 8, 8}, 10, 0);
+  const graph::Graph model = graph::build_model(Model::kCifarResnet8, {1, 3, 8, 8}, 10, 0);
   ModelRun run(*backend, model, {.rows = 4, .precision = Precision::kBf16});
   ModelRun wide(*backend, model, {.rows = 4});
   EXPECT_NEAR(run.forward().loss, wide.forward().loss, 0.2);
@@ -318,7 +318,7 @@ TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
 TEST(ReferenceBackend, reads_changed_weights_once_it_is_told) {
   for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
     const auto backend = make_reference_backend();
-    ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0),
+    ModelRun run(*backend, graph::build_model(Model::kMlp, {1, 1, 4, 4}, 10, 0),
                  {.precision = precision});
     const double before = run.forward().loss;
     for (float& w : run.weights("fc1.weight")) w *= 3;
@@ -329,7 +329,7 @@ TEST(ReferenceBackend, reads_changed_weights_once_it_is_told) {
 
 TEST(ReferenceBackend, refuses_a_label_that_is_no_class) {
   const auto backend = make_reference_backend();
-  ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {.valid = 2});
+  ModelRun run(*backend, graph::build_model(Model::kMlp, {1, 1, 4, 4}, 10, 0), {.valid = 2});
   run.labels[2] = 99;  // a padding row: not looked at
   run.forward();
   for (const std::int32_t label : {10, -1}) {
@@ -346,22 +346,22 @@ TEST(ReferenceBackend, refuses_a_label_that_is_no_class) {
 
 TEST(ReferenceBackend, refuses_a_batch_of_another_size) {
   const auto backend = make_reference_backend();
-  ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {});
+  ModelRun run(*backend, graph::build_model(Model::kMlp, {1, 1, 4, 4}, 10, 0), {});
   run.batch.images.bytes = run.batch.images.bytes.first(16);
   EXPECT_THROW(run.forward(), Error);
 }
 
 TEST(ReferenceBackend, refuses_a_buffer_of_another_model) {
   const auto backend = make_reference_backend();
-  ModelRun run(*backend, graph::build_model("mlp", {1, 1, 4, 4}, 10, 0), {});
-  const graph::Graph other = graph::build_model("lenet", {1, 1, 28, 28}, 10, 0);
+  ModelRun run(*backend, graph::build_model(Model::kMlp, {1, 1, 4, 4}, 10, 0), {});
+  const graph::Graph other = graph::build_model(Model::kLenet, {1, 1, 28, 28}, 10, 0);
   const auto program = graph::compile(other, 2, Precision::kFp32, Mode::kTraining);
   EXPECT_THROW(backend->prepare(program, *run.parameters), Error);
 }
 
 TEST(Backward, reports_gradients_as_they_complete) {
   const auto backend = make_reference_backend();
-  ModelRun run(*backend, graph::build_model("cifar-resnet8", {1, 3, 8, 8}, 10, 0), {});
+  ModelRun run(*backend, graph::build_model(Model::kCifarResnet8, {1, 3, 8, 8}, 10, 0), {});
   run.forward();
   std::vector<int> ends;
   backward(*run.executable, [&](int end) { ends.push_back(end); });
@@ -372,7 +372,8 @@ TEST(Backward, reports_gradients_as_they_complete) {
 
 TEST(ReferenceBackend, learns) {
   const auto backend = make_reference_backend();
-  ModelRun run(*backend, graph::build_model("cifar-resnet8", {1, 3, 8, 8}, 10, 0), {.rows = 8});
+  ModelRun run(*backend, graph::build_model(Model::kCifarResnet8, {1, 3, 8, 8}, 10, 0),
+               {.rows = 8});
   run.batch.global_count = 8;
   optim::UpdateRule rule;
   const double first = run.forward().loss;

@@ -46,7 +46,7 @@ TEST(ConfigFlags, win_over_the_file) {
 
 TEST(ConfigFlags, need_no_file) {
   const auto flags = parse_config_flags({"--model=mlp", "--data.format=synthetic"});
-  EXPECT_EQ(read_config("", "", flags).config.model, "mlp");
+  EXPECT_EQ(read_config("", "", flags).config.model, Model::kMlp);
 }
 
 TEST(ConfigFlags, of_a_boolean_need_no_value) {

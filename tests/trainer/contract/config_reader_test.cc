@@ -36,7 +36,7 @@ struct BadCase {
 
 TEST(ConfigReader, reads_the_smallest_configuration_with_every_default) {
   TrainerConfig expected;
-  expected.model = "singa-cnn";
+  expected.model = Model::kSingaCnn;
   expected.epochs = 10;
   EXPECT_EQ(read(std::string(kHead)), expected);
 }
@@ -77,7 +77,7 @@ threads: 4
 checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: false, maxFailures: 1}
 )");
   TrainerConfig expected;
-  expected.model = "cifar-resnet20";
+  expected.model = Model::kCifarResnet20;
   expected.data.format = DataFormat::kCifar10;
   expected.data.path = "/data/cifar";
   expected.data.eval_path = "/data/test set";
@@ -464,7 +464,7 @@ TEST(ConfigReader, reads_a_file_or_says_why_not) {
   const test::TemporaryDirectory directory;
   const auto file = directory.path() / "config.yaml";
   std::ofstream(file) << kHead;
-  EXPECT_EQ(read_config_file(file, {}).config.model, "singa-cnn");
+  EXPECT_EQ(read_config_file(file, {}).config.model, Model::kSingaCnn);
 
   const auto message = [](const std::filesystem::path& path) -> std::string {
     try {

@@ -90,12 +90,13 @@ std::int64_t peak_of_living(const std::vector<Lifetime>& lifetimes, int steps) {
 TEST(PlanMemory, stays_within_a_fifth_of_the_least_possible_for_every_model) {
   for (const ModelInfo& info : models()) {
     for (const Mode mode : {Mode::kTraining, Mode::kEvaluation}) {
-      const Program program = compile(build_model(info.name, info.input, info.classes, 0), 16,
+      const Program program = compile(build_model(info.model, info.input, info.classes, 0), 16,
                                       Precision::kBf16, mode);
       const std::vector<Lifetime> lifetimes = lifetimes_of(program);
       const MemoryPlan plan = plan_memory(lifetimes);
       const std::int64_t least = peak_of_living(lifetimes, static_cast<int>(program.steps.size()));
-      EXPECT_LE(static_cast<double>(plan.bytes), 1.2 * static_cast<double>(least)) << info.name;
+      EXPECT_LE(static_cast<double>(plan.bytes), 1.2 * static_cast<double>(least))
+          << word(info.model);
       expect_disjoint(lifetimes, plan);
     }
   }

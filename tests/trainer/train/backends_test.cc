@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 TrainOptions saving_to(const CheckpointDirectory& directory) {
   TrainOptions options = mlp_options();
-  options.model = "keras-cnn";  // oneDNN stores its convolutions in an order of its own
+  options.model = Model::kKerasCnn;  // oneDNN stores its convolutions in an order of its own
   options.epochs = 2;
   options.checkpoint.directory = directory.path();
   return options;

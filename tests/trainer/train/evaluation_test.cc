@@ -20,7 +20,7 @@ class Scorer {
  public:
   explicit Scorer(const data::Dataset& images)
       : images_(images),
-        graph_(graph::build_model("mlp", images.sample_shape(), images.classes(), 0)),
+        graph_(graph::build_model(Model::kMlp, images.sample_shape(), images.classes(), 0)),
         program_(graph::compile(graph_, 1, kPrecision, graph::Mode::kTraining)),
         backend_(backend::make_reference_backend(), noting()),
         parameters_(backend_.make_parameters(
@@ -108,7 +108,7 @@ TEST(Evaluation, scores_every_sample_exactly_once) {
 TEST(Evaluation, agrees_with_a_count_by_hand) {
   const auto images = data::make_synthetic({1, 1, 4, 4}, 10, 50, 12);
   const auto backend = backend::make_reference_backend();
-  const auto graph = graph::build_model("mlp", images->sample_shape(), 10, 0);
+  const auto graph = graph::build_model(Model::kMlp, images->sample_shape(), 10, 0);
   const auto program = graph::compile(graph, 1, Precision::kFp32, graph::Mode::kTraining);
   const auto parameters =
       backend->make_parameters(backend->layout(program, backend::LayoutKind::kCanonical), 0);

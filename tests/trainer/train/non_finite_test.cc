@@ -73,7 +73,7 @@ TEST(NotFinite, on_one_rank_skips_the_step_on_all) {
 TEST(NotFinite, changes_neither_weights_nor_running_statistics_nor_slots) {
   const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 24, 7);
   TrainOptions options = mlp_options();
-  options.model = "cifar-resnet8";
+  options.model = Model::kCifarResnet8;
   options.steps = 2;
   const Outcome undisturbed = run(options, with({0, {}, true}, *images));
   ASSERT_EQ(undisturbed.updates, 2);

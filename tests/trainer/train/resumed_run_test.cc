@@ -20,7 +20,7 @@ struct Case {
   std::vector<std::int64_t> leave_once_after;
 };
 
-TrainOptions small_batches(const std::string& model) {  // 4 steps an epoch, the last one short
+TrainOptions small_batches(Model model) {  // 4 steps an epoch, the last one short
   TrainOptions options = mlp_options();
   options.model = model;
   options.batch_size = 4;
@@ -132,9 +132,9 @@ TEST(ResumedRun, ends_with_the_same_bits_from_every_step) {
 TEST(ResumedRun, ends_with_the_same_bits_with_batch_norm_and_dropout) {
   const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 14, 7);
   expect_same_end_from_every_step(
-      {"batch norm on two ranks", small_batches("cifar-resnet8"), 2, images.get(), 12, {3}});
+      {"batch norm on two ranks", small_batches(Model::kCifarResnet8), 2, images.get(), 12, {3}});
   expect_same_end_from_every_step(
-      {"dropout on one rank", small_batches("keras-cnn"), 1, images.get(), 12, {6}});
+      {"dropout on one rank", small_batches(Model::kKerasCnn), 1, images.get(), 12, {6}});
 }
 
 TEST(ResumedRun, ends_with_the_same_bits_for_every_split) {
@@ -149,7 +149,7 @@ TEST(ResumedRun, ends_with_the_same_bits_for_every_split) {
 }
 
 TEST(ResumedRun, ends_with_the_same_bits_on_another_number_of_ranks_under_any_world_size) {
-  TrainOptions options = small_batches("cifar-resnet8");
+  TrainOptions options = small_batches(Model::kCifarResnet8);
   options.virtual_shards = 8;
   options.batch_size = 6;
   const auto images = data::make_synthetic({1, 3, 4, 4}, 4, 20, 7);

@@ -57,7 +57,7 @@ struct Row {
 // 14 samples in batches of 6: the last one has two rows, so that some ranks have none.
 TrainOptions options_of(const Row& row) {
   TrainOptions options = mlp_options();
-  options.model = "cifar-resnet8";
+  options.model = Model::kCifarResnet8;
   options.batch_size = 6;
   options.accumulate = row.accumulate;
   options.virtual_shards = row.virtual_shards;

@@ -38,7 +38,7 @@ class Gate {
 // The saver reads no tensor before training went on by several updates.
 TEST(Saving, takes_the_state_of_its_step_though_training_goes_on) {
   TrainOptions options = mlp_options();
-  options.model = "cifar-resnet8";
+  options.model = Model::kCifarResnet8;
   options.batch_size = 4;
   const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 40, 7);
   World world = {.size = 1, .training = images.get()};

@@ -154,7 +154,7 @@ TEST_F(SecondStart, is_refused_on_every_rank_when_an_identity_key_changed) {
 TEST_F(SecondStart, is_refused_when_the_checkpoint_is_of_another_model) {
   World stopped = {.size = 1, .training = &small_images(), .hooks = stop_after(0, 2)};
   run(options_, stopped);
-  options_.model = "keras-cnn";
+  options_.model = Model::kKerasCnn;
   const auto outcomes = run_ranks(options_, {.size = 1, .training = &small_images()});
   EXPECT_EQ(outcomes[0].code, ExitCode::kBadInput);
   EXPECT_THAT(outcomes[0].error, HasSubstr("[checkpoint] tensor \""));

@@ -100,7 +100,7 @@ Outcome run(const TrainOptions& options, const World& world) {
 
 TrainOptions mlp_options() {
   TrainOptions options;
-  options.model = "mlp";
+  options.model = Model::kMlp;
   options.batch_size = 8;
   options.global_batch_size = true;
   options.epochs = 3;

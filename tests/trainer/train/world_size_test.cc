@@ -99,34 +99,34 @@ TEST(WorldSize, scales_the_learning_rate_for_the_global_batch_when_told) {
   }
 }
 
-struct Model {
-  std::string name;
+struct Network {
+  Model model;
   tensor::Shape image;
   int accumulate;
 };
 
 // Two full batches and a short one, of fewer rows than there are shards.
-TrainOptions any_world_size(const Model& model) {
+TrainOptions any_world_size(const Network& network) {
   TrainOptions options = mlp_options();
-  options.model = model.name;
+  options.model = network.model;
   options.virtual_shards = 8;
   options.batch_size = 17;
-  options.accumulate = model.accumulate;
+  options.accumulate = network.accumulate;
   options.epochs = 1;
   return options;
 }
 
 TEST(AnyWorldSize, gives_the_same_bits_on_every_number_of_ranks) {
-  for (const Model& model : std::vector<Model>{{"cifar-resnet8", {1, 3, 8, 8}, 1},
-                                               {"keras-cnn", {1, 1, 6, 6}, 1},
-                                               {"keras-cnn", {1, 1, 6, 6}, 2}}) {
-    const auto training = data::make_synthetic(model.image, 4, 39, 1);
-    const auto test = data::make_synthetic(model.image, 4, 13, 2);
-    const TrainOptions options = any_world_size(model);
+  for (const Network& network : std::vector<Network>{{Model::kCifarResnet8, {1, 3, 8, 8}, 1},
+                                                     {Model::kKerasCnn, {1, 1, 6, 6}, 1},
+                                                     {Model::kKerasCnn, {1, 1, 6, 6}, 2}}) {
+    const auto training = data::make_synthetic(network.image, 4, 39, 1);
+    const auto test = data::make_synthetic(network.image, 4, 13, 2);
+    const TrainOptions options = any_world_size(network);
     const Outcome alone = run(options, {1, training.get(), test.get()});
     ASSERT_EQ(alone.updates, 3);
     for (const int size : {2, 3, 4, 7, 8}) {
-      SCOPED_TRACE(fmt::format("{} on {} ranks", model.name, size));
+      SCOPED_TRACE(fmt::format("{} on {} ranks", word(network.model), size));
       const Outcome together = run(options, {size, training.get(), test.get()});
       EXPECT_EQ(difference(alone.weights, together.weights), "");
       EXPECT_EQ(difference(alone.slots, together.slots), "");

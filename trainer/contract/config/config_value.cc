@@ -105,10 +105,6 @@ class ValueReader {
   void operator()(std::string* member) const {
     if (!node_.IsScalar()) return fail_expectation();
     const std::string& text = node_.Scalar();
-    if (!field_.choices.empty()) {
-      if (choice_index()) *member = text;
-      return;
-    }
     if (text.empty()) return fail("must not be empty");
     if (text.size() > kMaxTextBytes) {
       return fail(fmt::format("longer than {} bytes", kMaxTextBytes));
@@ -236,7 +232,7 @@ std::vector<std::string_view> choices_of(const Field& field) {
   TrainerConfig config;
   const MemberRef member = field.member(config);
   const auto* choice = std::get_if<ChoiceRef>(&member);
-  if (choice == nullptr) return split_choices(field.choices);
+  if (choice == nullptr) return {};
   return {choice->words.begin(), choice->words.end()};
 }
 
@@ -298,9 +294,7 @@ std::string expectation(const Field& field) {
           [&](std::optional<std::int64_t>*) { return integer; },
           [](std::uint64_t*) { return std::string("an integer, 0..18446744073709551615"); },
           [&](double*) { return fmt::format("a number, {}", range_text(field)); },
-          [&](std::string*) {
-            return field.choices.empty() ? std::string("text") : one_of(choices_of(field));
-          },
+          [](std::string*) { return std::string("text"); },
           [&](std::vector<std::int64_t>*) {
             return fmt::format("a list of integers, each {}", range_text(field));
           },
@@ -334,9 +328,7 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
           },
           [](const std::uint64_t* value) { return fmt::format("{}", *value); },
           [](const double* value) { return number_text(*value); },
-          [&](const std::string* value) {
-            return value->empty() || !field.choices.empty() ? *value : quoted_yaml(*value);
-          },
+          [](const std::string* value) { return value->empty() ? "" : quoted_yaml(*value); },
           [](const std::vector<std::int64_t>* value) { return list_text(*value); },
           [](const std::vector<double>* value) { return list_text(*value); },
           [](const std::vector<augment::Augmentation>* value) { return augment_text(*value); },

@@ -12,9 +12,6 @@ inline constexpr auto kDataFields = std::to_array<Field>({
      .member = [](Config& c) { return to_ref(c.model); },
      .kind = FieldKind::kIdentity,
      .doc = "The network; `coxswain-trainer models` prints each one's input, parameters and cost.",
-     .choices = "singa-cnn|keras-cnn|mlp|lenet|d2l-resnet18|cifar-resnet8|cifar-resnet20|"
-                "cifar-resnet32|cifar-resnet44|cifar-resnet50|cifar-resnet56|cifar-resnet110|"
-                "cifar-resnet164|resnet18|resnet34|resnet50",
      .required = true},
 
     {.key = "data.format",

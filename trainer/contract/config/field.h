@@ -64,7 +64,6 @@ struct Field {
   double max = 0;
   bool above_min = false;              // min itself is out
   bool below_max = false;              // max itself is out
-  std::string_view choices = {};       // of a text: "mlp|lenet"
   std::string_view later = {};         // values of later versions, "lars|lamb"
   std::string_view zero_word = {};     // how 0 is written: "auto"
   std::string_view default_text = {};  // for the reader of the docs, where one value doesn't say it
@@ -76,7 +75,7 @@ struct Field {
 // The parts of "a|b|c"; none for an empty list.
 std::vector<std::string_view> split_choices(std::string_view choices);
 
-// The words that a value may be, of an enum or a text; none for another field.
+// The words that a value may be, of an enum; none for another field.
 std::vector<std::string_view> choices_of(const Field& field);
 
 }  // namespace coxswain::contract

@@ -79,7 +79,7 @@ struct CheckpointConfig {
 // Value. Everything that decides how a model is trained. The initialisers are the defaults;
 // config_fields.h names, limits and documents each member.
 struct TrainerConfig {
-  std::string model;
+  Model model = Model::kSingaCnn;  // must be given
   DataConfig data;
   std::optional<std::int64_t> epochs;  // 10 when neither is given
   std::optional<std::int64_t> steps;
