@@ -14,7 +14,7 @@
 #include "operator/cluster/progress_poller.h"
 #include "operator/controller/interruptible_sleep.h"
 #include "operator/controller/leader_elector.h"
-#include "operator/job/host_ports.h"
+#include "operator/job/roles.h"
 #include "operator/job/words.h"
 #include "operator/kube/http_transport.h"
 #include "operator/log.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "operator/job/template_rules.h"
+#include "operator/job/validation.h"
 #include "operator/operator.h"
 #include "trainer/contract/error.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "operator/job/conditions.h"
+#include "operator/job/status.h"
 
 namespace coxswain {
 

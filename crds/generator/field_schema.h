@@ -11,7 +11,7 @@
 
 #include "crds/generator/schema.h"
 #include "operator/job/field.h"
-#include "operator/job/json_writer.h"
+#include "operator/job/json_fields.h"
 #include "operator/job/words.h"
 
 // A table of fields as an OpenAPI v3 schema.

@@ -4,7 +4,7 @@
 
 namespace coxswain::crd {
 
-// `status`, as operator/job/status_json.cc writes it.
+// `status`, as operator/job/status.cc writes it.
 Json status_schema();
 
 }  // namespace coxswain::crd

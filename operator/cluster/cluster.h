@@ -3,7 +3,6 @@
 #include <span>
 #include <vector>
 
-#include "operator/job/action.h"
 #include "operator/job/observed.h"
 #include "operator/job/plan.h"
 #include "operator/job/training_job.h"

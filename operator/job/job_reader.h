@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operator/job/training_job.h"
+#include "trainer/contract/config/trainer_config.h"
 
 namespace coxswain::job {
 
@@ -29,10 +30,13 @@ TrainingJob read_job(std::string_view text, const std::string& source_name);
 // Reads what the API server sent. Never throws; problems carry no lines.
 TrainingJob read_job(const Json& object);
 
+// The configuration that a job's `training` and `checkpoint` parts make; what is wrong with them is
+// added to `problems`, with lines where the job has them. The job must have a `training` part.
+contract::TrainerConfig read_training_parts(const TrainingJob& job, std::vector<Problem>& problems);
+
 // Where the field `path`, or the nearest one around it, stands in the file; 0: not read from one.
 int line_of(const TrainingJob& job, std::string path);
 
 Json to_json(const TrainingJob& job);
-Json to_json(const Status& status);
 
 }  // namespace coxswain::job

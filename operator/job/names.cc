@@ -1,4 +1,4 @@
-#include "operator/job/names.h"
+#include "operator/job/validation.h"
 
 #include <algorithm>
 #include <cctype>

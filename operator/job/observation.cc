@@ -8,9 +8,8 @@
 #include <tuple>
 
 #include "operator/job/classify.h"
-#include "operator/job/conditions.h"
-#include "operator/job/ranks.h"
 #include "operator/job/roles.h"
+#include "operator/job/status.h"
 #include "operator/job/worker_spec.h"
 #include "trainer/contract/rfc3339.h"
 

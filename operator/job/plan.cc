@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "operator/job/classify.h"
-#include "operator/job/conditions.h"
 #include "operator/job/gang_view.h"
 #include "operator/job/observation.h"
-#include "operator/job/ranks.h"
 #include "operator/job/restart.h"
 #include "operator/job/roles.h"
 #include "operator/job/scheduling.h"
+#include "operator/job/status.h"
 #include "operator/job/tear_down.h"
 #include "operator/job/validation.h"
 #include "operator/job/worker_spec.h"

@@ -1,19 +1,13 @@
 #include <fmt/format.h>
 
-#include "operator/job/conditions.h"
 #include "operator/job/plan.h"
+#include "operator/job/status.h"
 #include "operator/job/words.h"
+#include "trainer/contract/config/overload.h"
 
 namespace coxswain::job {
 
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 std::string describe(const Restarts& restarts) {
   std::string text;
@@ -72,7 +66,7 @@ std::string to_line(const Worker& worker) {
 }  // namespace
 
 std::string to_text(const Action& action) {
-  return std::visit(Overloaded{
+  return std::visit(contract::Overload{
                         [](const EnsureObject& ensure) {
                           return fmt::format("ensure {}", word(ensure.kind));
                         },

@@ -1,4 +1,4 @@
-#include "operator/job/pod_rules.h"
+#include "operator/job/validation.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "operator/job/json_fields.h"
-#include "operator/job/names.h"
 #include "operator/job/quantity.h"
 #include "trainer/contract/config/text.h"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "operator/job/gang_view.h"
-#include "operator/job/host_ports.h"
 #include "operator/job/roles.h"
 
 namespace coxswain::job {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "operator/job/classify.h"
-#include "operator/job/conditions.h"
 #include "operator/job/observed.h"
+#include "operator/job/status.h"
 #include "operator/job/training_job.h"
 
 // What a decision does to the status: attempts, budgets, back-off, end.

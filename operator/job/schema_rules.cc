@@ -1,4 +1,4 @@
-#include "operator/job/schema_rules.h"
+#include "operator/job/validation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "operator/job/security_rules.h"
+#include "operator/job/validation.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,8 @@
 #include <array>
 #include <span>
 #include <string_view>
+
+#include "operator/job/json_fields.h"
 
 // https://kubernetes.io/docs/concepts/security/pod-security-standards, as the admission of
 // Kubernetes 1.34 has them (k8s.io/pod-security-admission/policy).

@@ -4,7 +4,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -315,5 +317,55 @@ inline constexpr std::tuple kStatusFields{
           &Status::selector,
           {.doc = "Selects the job's workers, for the scale subresource."}},
 };
+
+namespace condition {
+inline constexpr std::string_view kInvalid = "Invalid";
+inline constexpr std::string_view kResourcesRejected = "ResourcesRejected";
+inline constexpr std::string_view kSuspended = "Suspended";
+inline constexpr std::string_view kQueued = "Queued";    // pods made, not all scheduled
+inline constexpr std::string_view kReady = "Ready";      // all pods Ready
+inline constexpr std::string_view kRunning = "Running";  // Ready was reached in this attempt
+inline constexpr std::string_view kRestarting = "Restarting";
+inline constexpr std::string_view kDegraded = "Degraded";
+inline constexpr std::string_view kSucceeded = "Succeeded";
+inline constexpr std::string_view kFailed = "Failed";
+}  // namespace condition
+
+// Nullptr where it was never set.
+const Condition* find_condition(const Status& status, std::string_view type);
+
+bool is_true(const Status& status, std::string_view type);
+
+// True if it was set and is False now: what it names is over.
+bool is_false(const Status& status, std::string_view type);
+
+// What a condition says now. Its transition time moves only when the truth does.
+struct Finding {
+  bool status = false;
+  std::string reason;
+  std::string message;
+};
+struct Stamp {
+  Time time;
+  int generation = 0;
+};
+void set_condition(Status& status, std::string_view type, const Finding& finding,
+                   const Stamp& stamp);
+
+// Makes a True condition False; one that never was set stays unsaid.
+void clear_condition(Status& status, std::string_view type, const std::string& reason,
+                     const Stamp& stamp);
+
+// Within one pass a condition may go and come back: that is no transition from what is stored.
+void keep_transition_times(const Status& stored, Status& status);
+
+// A set of worker indices as the status stores it: "0-3,7". Text that is none reads as empty.
+std::set<int> parse_ranks(std::string_view text);
+std::string to_text(const std::set<int>& ranks);
+
+Json to_json(const Status& status);
+
+// Reads a status that this operator wrote. A field that someone else spoiled reads as absent.
+Status read_status(const Json& value);
 
 }  // namespace coxswain::job

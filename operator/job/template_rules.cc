@@ -1,4 +1,4 @@
-#include "operator/job/template_rules.h"
+#include "operator/job/validation.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,7 @@
 #include <set>
 
 #include "operator/job/json_fields.h"
-#include "operator/job/pod_rules.h"
 #include "operator/job/quantity.h"
-#include "operator/job/security_rules.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::job {

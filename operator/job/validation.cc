@@ -6,8 +6,6 @@
 
 #include "operator/job/job_reader.h"
 #include "operator/job/roles.h"
-#include "operator/job/template_rules.h"
-#include "operator/job/training_parts.h"
 #include "operator/job/words.h"
 #include "operator/job/worker_spec.h"
 #include "trainer/contract/config/text.h"
@@ -79,7 +77,6 @@ void check_launcher(const Spec& spec, Problems& problems) {
              "or leave launcher out",
              most_ranks(spec))});
 }
-
 
 std::string template_path(Role role) {
   return fmt::format("spec.replicaSpecs.{}.template", word(role));

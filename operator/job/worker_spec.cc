@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "operator/job/job_reader.h"
 #include "operator/job/roles.h"
-#include "operator/job/training_parts.h"
 #include "operator/job/words.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/worker/worker_env.h"

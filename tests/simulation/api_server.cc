@@ -9,7 +9,7 @@
 
 #include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
-#include "operator/job/status_json.h"
+#include "operator/job/status.h"
 #include "trainer/contract/rfc3339.h"
 
 namespace coxswain::test {

@@ -6,8 +6,8 @@
 
 #include "operator/cluster/pod.h"
 #include "operator/job/job_reader.h"
-#include "operator/job/status_json.h"
 #include "operator/job/roles.h"
+#include "operator/job/status.h"
 #include "operator/job/worker_spec.h"
 
 namespace coxswain::test {

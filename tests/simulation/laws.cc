@@ -4,10 +4,9 @@
 
 #include <set>
 
-#include "operator/job/conditions.h"
 #include "operator/job/gang_view.h"
-#include "operator/job/ranks.h"
 #include "operator/job/roles.h"
+#include "operator/job/status.h"
 
 namespace coxswain::test {
 

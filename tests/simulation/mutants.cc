@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "operator/job/conditions.h"
 #include "operator/job/gang_view.h"
 #include "operator/job/plan.h"
 #include "operator/job/roles.h"
+#include "operator/job/status.h"
 
 namespace coxswain::test {
 

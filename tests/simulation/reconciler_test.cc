@@ -1,3 +1,4 @@
+#include "operator/job/status.h"
 #include "operator/reconciler.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "operator/job/conditions.h"
 #include "tests/support/job_builders.h"
 #include "trainer/contract/error.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/job/status_json.h"
+#include "operator/job/status.h"
 #include "tests/simulation/life_steps.h"
 #include "trainer/contract/rfc3339.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "operator/job/action.h"
 #include "operator/job/observed.h"
+#include "operator/job/plan.h"
 #include "operator/job/training_job.h"
 #include "tests/simulation/random.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "operator/job/conditions.h"
 #include "operator/job/observed.h"
+#include "operator/job/status.h"
 #include "operator/job/training_job.h"
 
 namespace coxswain::test {

@@ -32,7 +32,7 @@ def shown():
         yield "field of spec", field, "The TrainingJob"
     for field in set(re.findall(r"^(?: {16}| {20})(\w+):", status, re.M)) - SCHEMA_WORDS:
         yield "field of the status", field, "Status"
-    for condition in re.findall(r'k\w+ = "(\w+)"', read("operator/job/conditions.h")):
+    for condition in re.findall(r'k\w+ = "(\w+)"', read("operator/job/status.h")):
         yield "condition", condition, "What the status says"
     for flag in re.findall(r'add_(?:option|flag)\(\s*"(?:-\w,)?(--[\w-]+)"', read("operator/main.cc", "trainer/main.cc")):
         yield "flag", flag, ""

@@ -8,7 +8,7 @@
 #include "operator/job/validation.h"
 #include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
-#include "operator/job/yaml_text.h"
+#include "operator/job/yaml.h"
 #include "tests/operator/cluster/pod_fixtures.h"
 #include "tests/support/test_flags.h"
 

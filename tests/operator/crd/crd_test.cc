@@ -9,7 +9,7 @@
 #include "crds/generator/reference.h"
 #include "crds/generator/yaml_writer.h"
 #include "operator/job/job_reader.h"
-#include "operator/job/status_json.h"
+#include "operator/job/status.h"
 #include "tests/support/test_flags.h"
 #include "trainer/contract/rfc3339.h"
 

@@ -15,7 +15,7 @@
 #include "operator/job/roles.h"
 #include "operator/job/validation.h"
 #include "operator/job/worker_spec.h"
-#include "operator/job/yaml_text.h"
+#include "operator/job/yaml.h"
 #include "tests/support/job_builders.h"
 #include "tests/support/training_changes.h"
 #include "trainer/contract/config/config_value.h"

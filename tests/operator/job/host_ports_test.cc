@@ -1,4 +1,4 @@
-#include "operator/job/host_ports.h"
+#include "operator/job/roles.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "operator/job/job_reader.h"
 #include "operator/job/plan.h"
-#include "operator/job/status_json.h"
+#include "operator/job/status.h"
 #include "operator/job/worker_spec.h"
 #include "tests/support/job_builders.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "operator/job/status_json.h"
+#include "operator/job/status.h"
 #include "operator/job/validation.h"
 #include "tests/operator/job/job_fixtures.h"
 #include "trainer/contract/error.h"

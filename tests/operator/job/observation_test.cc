@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "operator/job/conditions.h"
 #include "operator/job/job_reader.h"
+#include "operator/job/status.h"
 #include "tests/support/job_builders.h"
 #include "trainer/contract/rfc3339.h"
 

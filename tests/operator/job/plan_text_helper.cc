@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "operator/job/conditions.h"
 #include "operator/job/job_reader.h"
+#include "operator/job/status.h"
 #include "operator/job/words.h"
 #include "tests/support/test_flags.h"
 

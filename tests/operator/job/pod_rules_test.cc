@@ -1,4 +1,4 @@
-#include "operator/job/pod_rules.h"
+#include "operator/job/validation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "operator/job/names.h"
 
 // tests/cluster/bad_jobs_test.py asks the API server whether it thinks so too.
 namespace coxswain::job {

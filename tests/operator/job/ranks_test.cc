@@ -1,4 +1,4 @@
-#include "operator/job/ranks.h"
+#include "operator/job/status.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "operator/job/schema_rules.h"
+#include "operator/job/validation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "operator/job/security_rules.h"
+#include "operator/job/validation.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "operator/job/job_reader.h"
-#include "operator/job/validation.h"
 
 namespace coxswain::test {
 

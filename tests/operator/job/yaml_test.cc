@@ -1,4 +1,4 @@
-#include "operator/job/yaml_text.h"
+#include "operator/job/yaml.h"
 
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
