@@ -72,9 +72,11 @@ class ThreadWire final : public comm::Wire {
     }
   }
 
-  void poll(std::vector<comm::MessageId>& finished, std::vector<int>& beats) override {
-    take_arrived(finished, beats);
-    if (finished.empty()) std::this_thread::yield();
+  comm::News poll() override {
+    comm::News news;
+    take_arrived(news.finished, news.beats);
+    if (news.finished.empty()) std::this_thread::yield();
+    return news;
   }
 
   void close() override {}

@@ -78,8 +78,7 @@ class Progress {
   std::map<Ticket, int> unfinished_;  // exchanges of a ticket
   std::optional<Ticket> close_ticket_;
 
-  std::vector<MessageId> finished_;
-  std::vector<int> beats_;
+  std::optional<int> ended_;  // a peer
   Clock::time_point last_moved_ = Clock::now();
   Clock::time_point last_check_ = {};
   Clock::time_point last_beat_ = {};
@@ -159,20 +158,19 @@ bool Progress::start_exchanges() {
 }
 
 bool Progress::move_data() {
-  finished_.clear();
-  beats_.clear();
-  wire_.poll(finished_, beats_);
-  for (const MessageId id : finished_) {
+  const News news = wire_.poll();
+  for (const MessageId id : news.finished) {
     const auto exchange = std::find_if(running_.begin(), running_.end(), [&](const Running& r) {
       return r.exchange->number() == exchange_of(id);
     });
     exchange->exchange->finished(wire_, id);
   }
-  if (!beats_.empty()) {
+  if (!news.beats.empty()) {
     const auto now = Clock::now();
-    for (const int rank : beats_) liveness_.heard(rank, now);
+    for (const int rank : news.beats) liveness_.heard(rank, now);
   }
-  return !finished_.empty();
+  if (!news.ended.empty()) ended_ = news.ended.front();
+  return !news.finished.empty();
 }
 
 void Progress::retire_done() {
@@ -197,7 +195,8 @@ void Progress::send_beats(Clock::time_point now) {
 }
 
 bool Progress::all_alive(Clock::time_point now) {
-  const auto silent = liveness_.check(now);
+  auto silent = liveness_.check(now);
+  if (ended_) silent = Liveness::Silent{.rank = *ended_, .seconds = 0};
   if (!silent) return true;
   mailbox_.lost(*silent);
   if (options_.on_lost) {

@@ -15,11 +15,18 @@ using MessageId = std::uint64_t;
 // View. The memory of one message: pieces, in order.
 using Pieces = std::vector<std::span<std::byte>>;
 
+// Value. What a wire has to tell.
+struct News {
+  std::vector<MessageId> finished;
+  std::vector<int> beats;  // peers that were heard
+  std::vector<int> ended;  // peers that are gone, and went without a word
+};
+
 // One rank's connection to all others. Nothing here blocks. One thread makes, uses and destroys it.
 //
 // A message is matched by sender, tag and, among equal ones, by order; both sides give the same
 // number of bytes, cut into pieces as each likes. The memory belongs to the wire until poll()
-// returns the id.
+// tells the id.
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -32,9 +39,9 @@ class Wire {
   // Tells every peer that this rank lives. Skips a peer that has not taken the one before.
   virtual void send_beats() = 0;
 
-  // Moves data. Appends what has finished since the last call, and which peers' beats were heard.
-  // Lets other threads run if there is nothing to move: only the wire knows.
-  virtual void poll(std::vector<MessageId>& finished, std::vector<int>& beats) = 0;
+  // Moves data, and tells what has become of it since the last call. Lets other threads run if
+  // there is nothing to move: only the wire knows.
+  virtual News poll() = 0;
 
   // The orderly end, together with all peers. A wire destroyed without it just drops them.
   virtual void close() = 0;

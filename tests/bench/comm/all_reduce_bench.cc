@@ -45,14 +45,14 @@ class HookedWire final : public Wire {
     wire_->receive(peer, tag, pieces, id);
   }
   void send_beats() override { wire_->send_beats(); }
-  void poll(std::vector<MessageId>& finished, std::vector<int>& beats) override {
+  News poll() override {
     if (hook_.wanted) {
       MPI_Allreduce(MPI_IN_PLACE, hook_.values.data(), static_cast<int>(hook_.values.size()),
                     MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       hook_.wanted = false;
       hook_.wanted.notify_one();
     }
-    wire_->poll(finished, beats);
+    return wire_->poll();
   }
   void close() override { wire_->close(); }
 

@@ -54,7 +54,7 @@ class MpiWire final : public Wire {
   void send(int peer, int tag, const Pieces& pieces, MessageId id) override;
   void receive(int peer, int tag, const Pieces& pieces, MessageId id) override;
   void send_beats() override;
-  void poll(std::vector<MessageId>& finished, std::vector<int>& beats) override;
+  News poll() override;
   void close() override;
 
  private:
@@ -134,20 +134,21 @@ void MpiWire::send_beats() {
   }
 }
 
-void MpiWire::poll(std::vector<MessageId>& finished, std::vector<int>& beats) {
+News MpiWire::poll() {
+  News news;
   int count = 0;
   indices_.resize(requests_.size());
   statuses_.resize(requests_.size());
   check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
                      statuses_.data()),
         "MPI_Testsome");
-  if (count <= 0) return;
+  if (count <= 0) return news;
   for (int i = 0; i < count; ++i) {
     const auto index = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
     if (index == 0) {
-      take_beats(statuses_[static_cast<std::size_t>(i)].MPI_SOURCE, beats);
+      take_beats(statuses_[static_cast<std::size_t>(i)].MPI_SOURCE, news.beats);
     } else {
-      finished.push_back(ids_[index]);
+      news.finished.push_back(ids_[index]);
     }
   }
   std::size_t kept = 1;
@@ -159,6 +160,7 @@ void MpiWire::poll(std::vector<MessageId>& finished, std::vector<int>& beats) {
   }
   requests_.resize(kept);
   ids_.resize(kept);
+  return news;
 }
 
 void MpiWire::close() {

@@ -26,15 +26,16 @@ class DelayedWire final : public comm::Wire {
   }
   void send_beats() override { wire_->send_beats(); }
 
-  void poll(std::vector<comm::MessageId>& finished, std::vector<int>& beats) override {
+  comm::News poll() override {
     const auto now = std::chrono::steady_clock::now();
-    std::vector<comm::MessageId> arrived;
-    wire_->poll(arrived, beats);
-    for (const auto id : arrived) held_.emplace_back(now + delay_, id);
+    comm::News news = wire_->poll();
+    for (const auto id : news.finished) held_.emplace_back(now + delay_, id);
+    news.finished.clear();
     while (!held_.empty() && held_.front().first <= now) {
-      finished.push_back(held_.front().second);
+      news.finished.push_back(held_.front().second);
       held_.pop_front();
     }
+    return news;
   }
 
   void close() override { wire_->close(); }

@@ -1,0 +1,481 @@
+#include "trainer/net/network.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>  // before Asio 1.74, which forgets it
+
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+
+#include "trainer/contract/error.h"
+#include "trainer/net/psk.h"
+
+namespace coxswain::net {
+
+namespace {
+
+namespace asio = boost::asio;
+namespace ssl = boost::asio::ssl;
+using asio::use_awaitable;
+using boost::system::error_code;
+using boost::system::system_error;
+using Tcp = asio::ip::tcp;
+using Nanoseconds = std::chrono::nanoseconds;
+
+constexpr std::size_t kMostStrangers = 64;  // that have called and proved nothing yet
+constexpr int kMostHandlers = 64;           // of one poll
+constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(20);
+
+// Resource. One connection, from the first byte.
+struct Link {
+  Link(asio::io_context& io, ssl::context& tls)
+      : stream(io, tls), place_found(io, asio::steady_timer::time_point::max()) {}
+
+  Tcp::socket& socket() { return stream.next_layer(); }
+
+  template <class Buffers>
+  asio::awaitable<void> read(const Buffers& buffers) {
+    if (in_clear) {
+      co_await asio::async_read(stream.next_layer(), buffers, use_awaitable);
+    } else {
+      co_await asio::async_read(stream, buffers, use_awaitable);
+    }
+  }
+  template <class Buffers>
+  asio::awaitable<void> write(const Buffers& buffers) {
+    if (in_clear) {
+      co_await asio::async_write(stream.next_layer(), buffers, use_awaitable);
+    } else {
+      co_await asio::async_write(stream, buffers, use_awaitable);
+    }
+  }
+
+  void close() {
+    error_code ignored;
+    socket().close(ignored);
+    place_found.cancel();
+  }
+
+  struct Outgoing {
+    FrameHead head;
+    Pieces pieces;
+    std::uint64_t id = 0;
+  };
+
+  LinkId id = 0;
+  ssl::stream<Tcp::socket> stream;
+  bool in_clear = false;
+  bool is_greeting = true;
+  bool is_admitted = false;
+  bool waits = false;  // for a place
+  bool is_writing = false;
+  bool said_goodbye = false;
+  bool heard_goodbye = false;
+  bool is_dropped = false;
+  std::deque<Outgoing> queue;
+  asio::steady_timer place_found;
+};
+
+using LinkPointer = std::shared_ptr<Link>;
+
+// Closes a link that is still greeting when the time is over.
+class GreetingDeadline {
+ public:
+  GreetingDeadline(const LinkPointer& link, Nanoseconds limit)
+      : timer_(link->stream.get_executor(), limit) {
+    timer_.async_wait([link](const error_code& error) {
+      if (!error && link->is_greeting) link->close();
+    });
+  }
+
+ private:
+  asio::steady_timer timer_;
+};
+
+std::string in_words(const error_code& error) {
+  if (error == asio::error::eof || error == ssl::error::stream_truncated ||
+      error == asio::error::connection_reset || error == asio::error::broken_pipe)
+    return "it closed the connection";
+  if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor)
+    return "it did not answer in time";
+  if (error.category() == asio::error::get_ssl_category())
+    return fmt::format("it did not prove that it belongs to this job ({})", error.message());
+  return error.message();
+}
+
+asio::awaitable<void> write_frame(Link& link, FrameHead head, const std::string& text) {
+  head.length = text.size();
+  const HeadBytes bytes = encode(head);
+  const std::array<asio::const_buffer, 2> buffers = {asio::buffer(bytes), asio::buffer(text)};
+  co_await link.write(buffers);
+}
+
+asio::awaitable<FrameHead> read_head(Link& link) {
+  HeadBytes bytes;
+  co_await link.read(asio::buffer(bytes));
+  co_return decode(bytes);
+}
+
+asio::awaitable<std::string> read_text(Link& link, std::uint64_t length) {
+  std::string text(length, '\0');
+  co_await link.read(asio::buffer(text));
+  co_return text;
+}
+
+[[noreturn]] void out_of_turn() {
+  throw Error(ExitCode::kPeerLost, "[net] a frame out of turn");
+}
+
+}  // namespace
+
+std::string to_text(const Address& address) {
+  const bool is_v6 = address.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", address.host, is_v6 ? "]" : "", address.port);
+}
+
+struct Network::State {
+  State(NetworkOptions given, NetworkEvents& listener)
+      : options(std::move(given)),
+        events(listener),
+        key{"coxswain " + options.hello.job, options.secret} {
+    use_preshared_key(tls.native_handle(), key);
+  }
+
+  // Listening.
+  void listen();
+  asio::awaitable<void> accept();
+  asio::awaitable<void> serve(LinkPointer link);
+  asio::awaitable<Hello> greet_caller(Link& link);
+
+  // Calling.
+  asio::awaitable<void> call(Address address);
+  asio::awaitable<std::optional<Refusal>> try_call(Address address, LinkPointer link);
+  asio::awaitable<Refusal> greet_answerer(Link& link);
+
+  // Both.
+  LinkPointer make_link();
+  std::optional<Refusal> consider(Link& link, const Hello& theirs);
+  void start(const LinkPointer& link);
+  asio::awaitable<void> read_frames(LinkPointer link);
+  asio::awaitable<void> take_message(Link& link, FrameHead head);
+  void enqueue(const LinkPointer& link, Link::Outgoing frame);
+  asio::awaitable<void> write_frames(LinkPointer link);
+  void end(Link& link, const std::string& why);
+
+  LinkPointer find(LinkId id) const {
+    const auto found = links.find(id);
+    return found == links.end() ? nullptr : found->second;
+  }
+
+  const NetworkOptions options;
+  NetworkEvents& events;
+  const PresharedKey key;
+  asio::io_context io{1};
+  ssl::context tls{ssl::context::tls};
+  Tcp::acceptor acceptor{io};
+  Tcp::resolver resolver{io};
+  LinkId last_link = 0;
+  bool dials = true;
+  std::map<LinkId, LinkPointer> links;     // that were admitted
+  std::deque<LinkPointer> strangers;       // that called and were not, oldest first
+};
+
+void Network::State::listen() {
+  try {
+    if (options.descriptor >= 0) {
+      sockaddr_storage address{};
+      socklen_t length = sizeof address;
+      getsockname(options.descriptor, reinterpret_cast<sockaddr*>(&address), &length);
+      acceptor.assign(address.ss_family == AF_INET6 ? Tcp::v6() : Tcp::v4(), options.descriptor);
+    } else {
+      error_code no_v6;
+      acceptor.open(Tcp::v6(), no_v6);
+      if (no_v6) acceptor.open(Tcp::v4());
+      acceptor.set_option(Tcp::acceptor::reuse_address(true));
+      if (!no_v6) acceptor.set_option(asio::ip::v6_only(false));
+      acceptor.bind({no_v6 ? Tcp::v4() : Tcp::v6(), static_cast<std::uint16_t>(options.port)});
+    }
+    acceptor.listen();
+  } catch (const system_error& error) {
+    throw Error(ExitCode::kPeersMissing, fmt::format("[net] cannot listen on port {}: {}",
+                                                     options.port, error.code().message()));
+  }
+  asio::co_spawn(io, accept(), asio::detached);
+}
+
+asio::awaitable<void> Network::State::accept() {
+  while (acceptor.is_open()) {
+    const LinkPointer link = make_link();
+    error_code error;
+    co_await acceptor.async_accept(link->socket(), asio::redirect_error(use_awaitable, error));
+    if (error) {
+      if (!acceptor.is_open()) co_return;
+      asio::steady_timer pause(io, kShortestPause);  // too many files open: that may pass
+      co_await pause.async_wait(asio::redirect_error(use_awaitable, error));
+      continue;
+    }
+    if (strangers.size() == kMostStrangers) {
+      strangers.front()->close();
+      strangers.pop_front();
+    }
+    strangers.push_back(link);
+    asio::co_spawn(io, serve(link), asio::detached);
+  }
+}
+
+asio::awaitable<void> Network::State::serve(LinkPointer link) {
+  const GreetingDeadline deadline(link, options.greeting_deadline);
+  std::string why;
+  try {
+    const Hello theirs = co_await greet_caller(*link);
+  } catch (const system_error& error) {
+    why = in_words(error.code());
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  std::erase(strangers, link);
+  if (!why.empty()) {
+    end(*link, why);
+    co_return;
+  }
+  start(link);
+}
+
+// Until the caller has taken the welcome.
+asio::awaitable<Hello> Network::State::greet_caller(Link& link) {
+  link.socket().set_option(Tcp::no_delay(true));
+  co_await link.stream.async_handshake(ssl::stream_base::server, use_awaitable);
+  const FrameHead head = co_await read_head(link);
+  if (head.kind != FrameKind::kHello) out_of_turn();
+  const auto theirs = hello_of(co_await read_text(link, head.length));
+  if (!theirs) throw Error(ExitCode::kPeerLost, "[net] a hello that is none");
+  if (const auto refusal = consider(link, *theirs)) {
+    co_await write_frame(link, {.kind = FrameKind::kRefusal}, to_json(*refusal));
+    throw Error(ExitCode::kPeerLost, refusal->why);
+  }
+  co_await write_frame(link, {.kind = FrameKind::kWelcome}, to_json(options.hello));
+  link.in_clear = !options.encrypt;
+  if ((co_await read_head(link)).kind != FrameKind::kReady) out_of_turn();
+  co_return *theirs;
+}
+
+asio::awaitable<void> Network::State::call(Address address) {
+  for (Nanoseconds pause = kShortestPause; dials;
+       pause = std::min(2 * pause, options.longest_pause)) {
+    const LinkPointer link = make_link();
+    const auto refusal = co_await try_call(address, link);
+    if (!refusal) {
+      start(link);
+      co_return;
+    }
+    end(*link, refusal->why);
+    events.not_reached(address, *refusal);
+    if (refusal->code != ExitCode::kPeersMissing) co_return;
+    asio::steady_timer timer(io, pause);
+    co_await timer.async_wait(use_awaitable);
+  }
+}
+
+// Nullopt: the link has joined.
+asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address,
+                                                                 LinkPointer link) {
+  const GreetingDeadline deadline(link, options.greeting_deadline);
+  std::optional<Refusal> refusal;
+  try {
+    const auto places = co_await resolver.async_resolve(
+        address.host, std::to_string(address.port), use_awaitable);
+    co_await asio::async_connect(link->socket(), places, use_awaitable);
+    link->socket().set_option(Tcp::no_delay(true));
+    co_await link->stream.async_handshake(ssl::stream_base::client, use_awaitable);
+    co_await write_frame(*link, {.kind = FrameKind::kHello}, to_json(options.hello));
+    refusal = co_await greet_answerer(*link);
+    if (refusal->why.empty()) refusal.reset();
+  } catch (const system_error& error) {
+    refusal = Refusal{in_words(error.code()), ExitCode::kPeersMissing};
+  } catch (const Error& error) {
+    refusal = Refusal{error.what(), ExitCode::kPeersMissing};
+  }
+  co_return refusal;
+}
+
+// Until this process has taken the welcome; a refusal without words: it has.
+asio::awaitable<Refusal> Network::State::greet_answerer(Link& link) {
+  const FrameHead head = co_await read_head(link);
+  const std::string text = co_await read_text(link, head.length);
+  if (head.kind == FrameKind::kRefusal) {
+    const auto refusal = refusal_of(text);
+    if (!refusal) out_of_turn();
+    co_return *refusal;
+  }
+  const auto theirs = hello_of(text);
+  if (head.kind != FrameKind::kWelcome || !theirs) out_of_turn();
+  if (const auto refusal = consider(link, *theirs)) co_return *refusal;
+  link.in_clear = !options.encrypt;
+  co_await write_frame(link, {.kind = FrameKind::kReady}, "");
+  co_return Refusal{};
+}
+
+LinkPointer Network::State::make_link() {
+  const auto link = std::make_shared<Link>(io, tls);
+  link->id = ++last_link;
+  return link;
+}
+
+std::optional<Refusal> Network::State::consider(Link& link, const Hello& theirs) {
+  if (auto refusal = judge(options.hello, theirs)) return refusal;
+  if (auto refusal = events.admit(link.id, theirs)) return refusal;
+  link.is_admitted = true;
+  return std::nullopt;
+}
+
+void Network::State::start(const LinkPointer& link) {
+  link->is_greeting = false;
+  links.emplace(link->id, link);
+  events.joined(link->id);
+  asio::co_spawn(io, read_frames(link), asio::detached);
+}
+
+asio::awaitable<void> Network::State::read_frames(LinkPointer link) {
+  std::string why;
+  try {
+    while (!link->heard_goodbye) {
+      const FrameHead head = co_await read_head(*link);
+      if (head.kind == FrameKind::kMessage) {
+        co_await take_message(*link, head);
+      } else if (head.kind == FrameKind::kBeat) {
+        events.heard(link->id);
+      } else if (head.kind == FrameKind::kGoodbye) {
+        link->heard_goodbye = true;
+      } else {
+        out_of_turn();
+      }
+    }
+  } catch (const system_error& error) {
+    why = in_words(error.code());
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  if (!why.empty() || link->said_goodbye) end(*link, why);
+}
+
+asio::awaitable<void> Network::State::take_message(Link& link, FrameHead head) {
+  auto pieces = events.place(link.id, head);
+  while (!pieces) {
+    link.waits = true;
+    link.place_found.expires_at(asio::steady_timer::time_point::max());
+    error_code cancelled;
+    co_await link.place_found.async_wait(asio::redirect_error(use_awaitable, cancelled));
+    link.waits = false;
+    if (!link.socket().is_open()) throw system_error(asio::error::operation_aborted);
+    pieces = events.place(link.id, head);
+  }
+  std::vector<asio::mutable_buffer> buffers;
+  for (const auto& piece : *pieces) buffers.emplace_back(piece.data(), piece.size());
+  co_await link.read(buffers);
+  events.received(link.id, head);
+}
+
+void Network::State::enqueue(const LinkPointer& link, Link::Outgoing frame) {
+  link->queue.push_back(std::move(frame));
+  if (link->is_writing) return;
+  link->is_writing = true;
+  asio::co_spawn(io, write_frames(link), asio::detached);
+}
+
+asio::awaitable<void> Network::State::write_frames(LinkPointer link) {
+  std::string why;
+  try {
+    while (!link->queue.empty()) {
+      const Link::Outgoing& frame = link->queue.front();
+      const HeadBytes head = encode(frame.head);
+      std::vector<asio::const_buffer> buffers = {asio::buffer(head)};
+      for (const auto& piece : frame.pieces) buffers.emplace_back(piece.data(), piece.size());
+      co_await link->write(buffers);
+      const FrameKind kind = frame.head.kind;
+      const std::uint64_t id = frame.id;
+      link->queue.pop_front();
+      if (kind == FrameKind::kMessage) events.sent(link->id, id);
+      if (kind == FrameKind::kGoodbye) link->said_goodbye = true;
+    }
+  } catch (const system_error& error) {
+    why = in_words(error.code());
+  }
+  link->is_writing = false;
+  if (!why.empty() || (link->said_goodbye && link->heard_goodbye)) end(*link, why);
+}
+
+void Network::State::end(Link& link, const std::string& why) {
+  link.close();
+  links.erase(link.id);
+  if (link.is_admitted && !link.is_dropped) events.left(link.id, why);
+  link.is_admitted = false;
+}
+
+Network::Network(NetworkOptions options, NetworkEvents& events)
+    : state_(std::make_unique<State>(std::move(options), events)) {
+  if (state_->options.port >= 0 || state_->options.descriptor >= 0) state_->listen();
+}
+
+Network::~Network() = default;
+
+int Network::port() const { return state_->acceptor.local_endpoint().port(); }
+
+void Network::dial(const Address& address) {
+  asio::co_spawn(state_->io, state_->call(address), asio::detached);
+}
+
+void Network::stop_dialing() { state_->dials = false; }
+
+void Network::stop_listening() {
+  error_code ignored;
+  state_->acceptor.close(ignored);
+  for (const LinkPointer& stranger : state_->strangers) stranger->close();
+}
+
+void Network::send(LinkId link, std::uint32_t tag, Pieces pieces, std::uint64_t id) {
+  const LinkPointer found = state_->find(link);
+  if (!found) return;  // left() has been told
+  FrameHead head{.kind = FrameKind::kMessage, .tag = tag};
+  for (const auto& piece : pieces) head.length += piece.size();
+  state_->enqueue(found, {head, std::move(pieces), id});
+}
+
+void Network::send_beat(LinkId link) {
+  const LinkPointer found = state_->find(link);
+  if (found && !found->is_writing) state_->enqueue(found, {.head = {}, .pieces = {}});
+}
+
+void Network::say_goodbye(LinkId link) {
+  const LinkPointer found = state_->find(link);
+  if (found) state_->enqueue(found, {.head = {.kind = FrameKind::kGoodbye}, .pieces = {}});
+}
+
+void Network::drop(LinkId link) {
+  const LinkPointer found = state_->find(link);
+  if (!found) return;
+  found->is_dropped = true;
+  state_->end(*found, "");
+}
+
+void Network::resume(LinkId link) {
+  const LinkPointer found = state_->find(link);
+  if (found && found->waits) found->place_found.cancel();
+}
+
+bool Network::waits(LinkId link) const {
+  const LinkPointer found = state_->find(link);
+  return found && found->waits;
+}
+
+bool Network::poll() {
+  state_->io.restart();
+  int handled = 0;
+  while (handled < kMostHandlers && state_->io.poll_one() > 0) ++handled;
+  return handled > 0;
+}
+
+}  // namespace coxswain::net
