@@ -123,7 +123,7 @@ int run_bench(const CommandLine& line) {
   options.report_every_steps = 1;
   options.checkpoint = {};
   const auto training = open_training_set(config);
-  auto communicator = make_communicator(config, nullptr);
+  auto communicator = make_communicator(config, std::nullopt, nullptr);
   const int rank = communicator->rank();
   std::atomic<bool> stop = false;
   RateRecorder recorder(line.seconds, stop);

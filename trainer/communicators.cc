@@ -3,9 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <map>
 
+#include "trainer/comm/tcp/tcp_wire.h"
+#include "trainer/comm/wired_communicator.h"
+#include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/run_files.h"
+#include "trainer/launch/hosts.h"
+#include "trainer/tensor/fnv1a.h"
 #include "trainer/world_claim.h"
 
 namespace coxswain {
@@ -14,21 +22,95 @@ using contract::lookup_environment;
 
 namespace {
 
-std::unique_ptr<comm::Communicator> join(const contract::TrainerConfig& config,
-                                         std::function<void(const comm::PeerLost&)> on_lost) {
-  if (!under_mpirun()) {
-    if (config.communication.backend == CommunicationBackend::kMpi)
-      throw Error(ExitCode::kBadInput,
-                  "[comm] communication.backend is mpi, but mpirun did not start this process: "
-                  "start it with mpirun, or write auto");
-    return comm::make_solo_communicator();
-  }
-  comm::MpiOptions options = mpi_options(config);
-  options.on_lost = std::move(on_lost);
-  options.on_late = [](double seconds, int rank) {
-    fmt::print(stderr, "coxswain-trainer: rank {} is late: {:.1f} s so far\n", rank, seconds);
+using contract::TrainerConfig;
+using contract::WorkerEnv;
+
+constexpr std::size_t kMaxKeyFile = 4096;
+
+void tell_late(double seconds, int rank) {
+  fmt::print(stderr, "coxswain-trainer: rank {} is late: {:.1f} s so far\n", rank, seconds);
+}
+
+int integer_variable(const char* name) {
+  const std::string text = lookup_environment(name).value_or("");
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
+    throw Error(ExitCode::kBadInput, fmt::format("[comm] {}={} is no rank", name, text));
+  return value;
+}
+
+// Where every rank listens: on its host's ports, the first rank of a host on the first.
+std::vector<net::Address> addresses_of(const WorkerEnv& env) {
+  std::vector<net::Address> addresses;
+  std::map<std::string, int> ranks_of_host;
+  for (const std::string& host :
+       launch::read_hostfile(env.hostfile, env.world_size / env.slots))
+    for (int slot = 0; slot < env.slots; ++slot)
+      addresses.push_back({host, env.peer_port + ranks_of_host[host]++});
+  return addresses;
+}
+
+comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) {
+  comm::TcpOptions options;
+  options.hello.job = env.job_uid.empty() ? env.job : env.job_uid;
+  options.hello.attempt = env.attempt;
+  options.hello.incarnation = env.incarnation;
+  options.hello.role = contract::to_text(env.role);
+  options.hello.rank = integer_variable("RANK");
+  options.hello.world_size = env.world_size;
+  options.hello.fingerprint = fmt::format("{:016x}", tensor::fnv1a(contract::to_yaml(config)));
+  options.addresses = addresses_of(env);
+  if (options.hello.rank >= env.world_size)
+    throw Error(ExitCode::kBadInput, fmt::format("[comm] RANK={} of a world of {}",
+                                                 options.hello.rank, env.world_size));
+  const auto key = contract::read_small_file(env.key, kMaxKeyFile);
+  options.secret = net::secret_of_hex(key.value_or(""), env.key.string());
+  // Before the job's own deadline, so that the reason is told.
+  options.startup_deadline = std::chrono::seconds(env.startup_seconds) * 3 / 4;
+  options.on_waiting = [](const std::string& missing) {
+    fmt::print(stderr, "coxswain-trainer: {}\n", missing);
   };
-  return comm::make_mpi_communicator(options);
+  return options;
+}
+
+std::unique_ptr<comm::Communicator> join_over_tcp(
+    const TrainerConfig& config, const WorkerEnv& env,
+    std::function<void(const comm::PeerLost&)> on_lost) {
+  const comm::TcpOptions options = tcp_options(config, env);
+  comm::WiredOptions wired;
+  wired.startup_deadline = options.startup_deadline + std::chrono::seconds(10);
+  wired.step_deadline = std::chrono::seconds(config.step_deadline_seconds);
+  wired.on_lost = std::move(on_lost);
+  wired.on_late = tell_late;
+  return comm::make_wired_communicator([options] { return comm::open_tcp_wire(options); },
+                                       std::move(wired));
+}
+
+[[noreturn]] void refuse_backend(const char* backend, const char* why) {
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[comm] communication.backend is {}, but {}, or write auto", backend,
+                          why));
+}
+
+std::unique_ptr<comm::Communicator> join(const TrainerConfig& config,
+                                         const std::optional<WorkerEnv>& env,
+                                         std::function<void(const comm::PeerLost&)> on_lost) {
+  const auto backend = config.communication.backend;
+  if (under_mpirun()) {
+    if (backend == CommunicationBackend::kTcp)
+      refuse_backend("tcp", "mpirun started this process: write mpi");
+    comm::MpiOptions options = mpi_options(config);
+    options.on_lost = std::move(on_lost);
+    options.on_late = tell_late;
+    return comm::make_mpi_communicator(options);
+  }
+  if (backend == CommunicationBackend::kMpi)
+    refuse_backend("mpi", "mpirun did not start this process: start it with mpirun");
+  if (among_tcp_ranks(env)) return join_over_tcp(config, *env, std::move(on_lost));
+  if (backend == CommunicationBackend::kTcp)
+    refuse_backend("tcp", "only ranks of a job find each other over TCP: use `coxswain run`");
+  return comm::make_solo_communicator();
 }
 
 }  // namespace
@@ -41,9 +123,14 @@ comm::MpiOptions mpi_options(const contract::TrainerConfig& config) {
 
 bool under_mpirun() { return lookup_environment(kOpenMpiSize).has_value(); }
 
+bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
+  return env && env->world_size > 1 && !env->key.empty() && !under_mpirun();
+}
+
 std::unique_ptr<comm::Communicator> make_communicator(
-    const contract::TrainerConfig& config, std::function<void(const comm::PeerLost&)> on_lost) {
-  auto communicator = join(config, std::move(on_lost));
+    const TrainerConfig& config, const std::optional<WorkerEnv>& env,
+    std::function<void(const comm::PeerLost&)> on_lost) {
+  auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);
   return communicator;
 }
@@ -51,7 +138,8 @@ std::unique_ptr<comm::Communicator> make_communicator(
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env) {
   const auto local = lookup_environment("OMPI_COMM_WORLD_LOCAL_SIZE");
   if (local.has_value()) return std::max(1, std::atoi(local->c_str()));
-  return env.has_value() ? env->slots : 1;
+  if (!env.has_value()) return 1;
+  return env->run_dir.empty() ? env->slots : env->world_size;
 }
 
 }  // namespace coxswain

@@ -16,11 +16,16 @@ bool under_mpirun();
 // What the configuration says of the ranks' exchange.
 comm::MpiOptions mpi_options(const contract::TrainerConfig& config);
 
-// Over MPI when mpirun started this process, else of one rank; throws Error(65) when there should
-// be more, or `communication.backend` is mpi. `on_lost` is called on the communication thread as
-// soon as a peer is lost, even while this rank computes; it leaves the process.
+// True in a rank that its worker started beside others: they find each other over TCP.
+bool among_tcp_ranks(const std::optional<contract::WorkerEnv>& env);
+
+// Over MPI when mpirun started this process, over TCP in a job whose ranks it does not start, else
+// of one rank; throws Error(65) when there should be more, or `communication.backend` says
+// otherwise. `on_lost` is called on the communication thread as soon as a peer is lost, even while
+// this rank computes; it leaves the process.
 std::unique_ptr<comm::Communicator> make_communicator(
-    const contract::TrainerConfig& config, std::function<void(const comm::PeerLost&)> on_lost);
+    const contract::TrainerConfig& config, const std::optional<contract::WorkerEnv>& env,
+    std::function<void(const comm::PeerLost&)> on_lost);
 
 // How many ranks share this machine's cores.
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env);

@@ -51,17 +51,17 @@ constexpr std::chrono::seconds kSaveLimit{300};  // as long as a save may take
 // matrix product, and none without. To be called before any other thread starts, which inherits
 // the mask.
 //
-// Under mpirun SIGUSR1 asks to save and leave, and SIGTERM says that another rank is gone: no
-// collective can help any more. Alone, any wish to end is a wish to save first.
-void take_signals(bool under_mpirun) {
+// To one of many ranks SIGUSR1 asks to save and leave, and SIGTERM says that another one is gone:
+// no collective can help any more. Alone, any wish to end is a wish to save first.
+void take_signals(bool is_one_of_many) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::thread([signals, under_mpirun] {
+  std::thread([signals, is_one_of_many] {
     for (int signal = 0; sigwait(&signals, &signal) == 0;) {
-      if (under_mpirun && signal == SIGTERM) leave_at_once(ExitCode::kPeerLost);
-      if (!under_mpirun || signal == SIGUSR1) stop_requested.store(true);
+      if (is_one_of_many && signal == SIGTERM) leave_at_once(ExitCode::kPeerLost);
+      if (!is_one_of_many || signal == SIGUSR1) stop_requested.store(true);
     }
   }).detach();
 }
@@ -156,6 +156,8 @@ class RankProcess {
     if (contract::has_worker_env(lookup_environment)) env_ = contract::from_env(lookup_environment);
   }
 
+  bool is_one_of_many() const { return under_mpirun() || among_tcp_ranks(env_); }
+
   int run(const contract::TrainerConfig& config) {
     try {
       return static_cast<int>(train(config));
@@ -175,7 +177,7 @@ class RankProcess {
     train::TrainOptions options = make_train_options(config, env_);
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
     auto communicator = make_communicator(
-        config, [this](const comm::PeerLost& lost) { leave(lost, reason_of(lost.code())); });
+        config, env_, [this](const comm::PeerLost& lost) { leave(lost, reason_of(lost.code())); });
     rank_ = communicator->rank();
     const auto training = open_training_set(config);
     const auto test = open_test_set(config);
@@ -232,8 +234,9 @@ int run_train(const CommandLine& line) {
     fmt::print("{}", contract::print_config(config));
     return 0;
   }
-  take_signals(under_mpirun());
-  return RankProcess(line).run(config.config);
+  RankProcess process(line);
+  take_signals(process.is_one_of_many());
+  return process.run(config.config);
 }
 
 }  // namespace coxswain

@@ -80,6 +80,8 @@ std::string draw_secret_name(const std::string& job) {
   return fmt::format("{}-keys-{}", job, random_hex<8>());
 }
 
+std::string make_server_key() { return random_hex<kServerKeyBytes>(); }
+
 JobKeys make_keys(const std::string& job, const std::string& name_space) {
   const Key client = make_key();
   const Key host = make_key();
@@ -89,7 +91,7 @@ JobKeys make_keys(const std::string& job, const std::string& name_space) {
   keys.host_key = private_pem(host);
   // One host key for the job: a pattern covers every worker's name, and every attempt's port.
   keys.known_hosts = fmt::format("[*.{}.{}.svc]:* {}\n", job, name_space, public_line(host));
-  keys.server_key = random_hex<kServerKeyBytes>();
+  keys.server_key = make_server_key();
   return keys;
 }
 

@@ -19,6 +19,7 @@ struct JobKeys {
 std::string draw_secret_name(const std::string& job);
 
 // Throws Error when the random device fails.
+std::string make_server_key();
 JobKeys make_keys(const std::string& job, const std::string& name_space);
 
 }  // namespace coxswain::cluster

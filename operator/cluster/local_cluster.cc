@@ -1,11 +1,15 @@
 #include "operator/cluster/local_cluster.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
+#include "operator/cluster/keys.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/run_files.h"
 
@@ -27,6 +31,31 @@ std::string local_hostfile(const job::TrainingJob& job) {
     text += fmt::format("localhost slots={}\n", job::slots_per_worker(job.spec));
   }
   return text;
+}
+
+bool is_free(int port) {
+  const contract::FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_ANY);
+  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  return bind(probe.get(), reinterpret_cast<sockaddr*>(&place), sizeof place) == 0;
+}
+
+// The first of so many ports in a row on which nobody listens, from where no outgoing connection
+// gets one. Whoever takes one meanwhile makes the attempt fail, and the next one looks again.
+int free_ports(int count) {
+  constexpr int kFirst = 20000, kEnd = 30000, kTries = 1000;
+  std::random_device random;
+  for (int i = 0; i < kTries && count <= kEnd - kFirst; ++i) {
+    const int first = std::uniform_int_distribution(kFirst, kEnd - count)(random);
+    int free = 0;
+    while (free < count && is_free(first + free)) ++free;
+    if (free == count) return first;
+  }
+  throw Error(ExitCode::kPeersMissing,
+              fmt::format("[run] found no {} free ports in a row between {} and {}", count, kFirst,
+                          kEnd));
 }
 
 // What a pod's container would run.
@@ -94,9 +123,13 @@ void LocalCluster::apply(const job::TrainingJob& job, std::span<const job::Actio
   }
 }
 
-void LocalCluster::write_files(const job::TrainingJob& job) const {
+void LocalCluster::write_files(const job::TrainingJob& job) {
   const job::Paths files = paths(job.status.attempt);
   contract::write_whole_file(files.hostfile, local_hostfile(job));
+  if (job::trains_over_tcp(job.spec)) {
+    contract::write_whole_file(files.key, make_server_key());
+    peer_port_ = free_ports(job.status.workers * job::slots_per_worker(job.spec));
+  }
   std::string names;
   for (int i = 0; i < job.status.workers; ++i) names += "localhost\n";
   contract::write_whole_file(files.workers, names);
@@ -147,6 +180,7 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
   // The workers' names resolve to nothing here.
   for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR"})
     if (process.environment.contains(name)) process.environment[name] = "127.0.0.1";
+  if (peer_port_ > 0) process.environment["COXSWAIN_PEER_PORT"] = std::to_string(peer_port_);
   process.environment.erase("OMPI_MCA_orte_default_hostfile");
   process.environment.erase("PRTE_MCA_prte_default_hostfile");
   return process;
@@ -191,6 +225,7 @@ job::Paths LocalCluster::paths(int attempt) const {
   return {.config = directory / "training.yaml",
           .hostfile = directory / "hostfile",
           .workers = directory / "workers",
+          .key = directory / "key",
           .data = options_.volumes.data,
           .checkpoints = options_.volumes.checkpoints,
           .bundled_mnist = options_.bundled_digits,

@@ -60,7 +60,7 @@ class LocalCluster : public Cluster {
  private:
   void create(const job::TrainingJob& job, const job::WorkerId& id);
   void remove(const job::DeleteWorker& action);
-  void write_files(const job::TrainingJob& job) const;
+  void write_files(const job::TrainingJob& job);
   contract::ProcessOptions process(const job::TrainingJob& job, const job::WorkerSpec& spec) const;
   std::filesystem::path attempt_directory(int attempt) const;
   job::Paths paths(int attempt) const;
@@ -69,6 +69,7 @@ class LocalCluster : public Cluster {
   LocalOptions options_;
   std::list<LocalWorker> workers_;
   std::optional<job::Worker> last_end_;
+  int peer_port_ = 0;  // of this attempt's first rank; the others' follow
 };
 
 }  // namespace coxswain::cluster

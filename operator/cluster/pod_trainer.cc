@@ -47,7 +47,7 @@ Json memory_dir(const char* limit) {
 // mpirun goes to others over SSH: whoever breaks into another one finds no key to the rest.
 std::vector<std::string_view> keys_of(const job::TrainingJob& job, const job::WorkerSpec& worker) {
   if (worker.command.empty() || !job::needs_keys(job.spec)) return {};
-  if (job::launcher(job.spec) != job::Launcher::kMpi) return {contract::kServerKeyFile};
+  if (job::trains_over_tcp(job.spec)) return {contract::kServerKeyFile};
   std::vector<std::string_view> files = {contract::kAuthorizedKeysFile, contract::kHostKeyFile};
   if (!worker.serves)
     files.insert(files.end(), {contract::kClientKeyFile, contract::kKnownHostsFile});
@@ -137,8 +137,9 @@ void add_environment(const job::WorkerSpec& worker, Json& container) {
 // When the ranks of this pod are in training. A program that is not ours is Ready once it runs.
 void add_readiness(const job::TrainingJob& job, const job::WorkerSpec& worker, Json& container) {
   if (worker.command.empty()) return;
-  const bool has_endpoint = job.spec.training.has_value() || worker.id.role == job::Role::kServer;
   const bool mpi = job::launcher(job.spec) == job::Launcher::kMpi;
+  const bool leads = worker.id.role == job::Role::kServer || worker.id.index == 0;
+  const bool has_endpoint = job.spec.training.has_value() && (mpi || leads);
   Json probe = {{"periodSeconds", 2}, {"timeoutSeconds", 2}, {"failureThreshold", 5}};
   if (mpi && (worker.serves || !has_endpoint))
     probe["tcpSocket"] = {{"port", job::ports_of(job).ssh}};
@@ -156,6 +157,11 @@ void add_host_ports(const job::TrainingJob& job, const job::WorkerSpec& worker, 
   const bool mpi = job::launcher(job.spec) == job::Launcher::kMpi;
   const bool is_server = worker.id.role == job::Role::kServer;
   std::vector<int> taken = {is_server ? numbers.server : mpi ? numbers.ssh : numbers.master};
+  if (!is_server && job::trains_over_tcp(job.spec)) {
+    taken.clear();
+    for (int slot = 0; slot < job::slots_per_worker(job.spec); ++slot)
+      taken.push_back(numbers.peer + slot);
+  }
   if (is_server || job.spec.training) taken.push_back(numbers.rank);
   for (const int port : taken)
     list_in(container, "ports")
@@ -169,6 +175,8 @@ Json own_container(const job::TrainingJob& job, const job::WorkerSpec& worker) {
     ports.push_back({{"name", "ssh"}, {"containerPort", numbers.ssh}});
   if (worker.id.role == job::Role::kServer)
     ports.push_back({{"name", "server"}, {"containerPort", numbers.server}});
+  else if (job::trains_over_tcp(job.spec))
+    ports.push_back({{"name", "peers"}, {"containerPort", numbers.peer}});
   return {{"name", contract::kTrainerContainer},
           {"image", worker.image},
           {"ports", ports},

@@ -41,8 +41,8 @@ constexpr std::array<RoleTraits, 2> kRoles{{
 // Below NodePorts (30000) and the ports of outgoing connections (32768), above what clusters run on
 // their nodes.
 constexpr int kFirst = 20000;
-constexpr int kInARow = 4;
-constexpr int kDraws = 2500;
+constexpr int kEnd = 30000;
+constexpr int kOfAnyPod = 4;  // in a row; then one for each rank of a worker
 
 // With the last mixing of MurmurHash3: attempts differ in their last bits alone.
 std::uint32_t scattered(const std::string& text) {
@@ -101,7 +101,11 @@ std::vector<WorkerId> gang(const TrainingJob& job) {
 Ports ports_of(const TrainingJob& job) {
   const int first = job.status.host_port;
   if (first == 0) return {};
-  return {.ssh = first, .rank = first + 1, .server = first + 2, .master = first + 3};
+  return {.ssh = first,
+          .rank = first + 1,
+          .server = first + 2,
+          .master = first + 3,
+          .peer = first + kOfAnyPod};
 }
 
 bool on_host_network(const ReplicaSpec& replicas) {
@@ -115,8 +119,11 @@ int draw_host_port(const TrainingJob& job, int attempt) {
     return on_host_network(*traits.replicas(job.spec));
   };
   if (std::ranges::none_of(roles_of(job.spec), on_host)) return 0;
-  const std::uint32_t draw = scattered(fmt::format("{} {}", job.metadata.uid, attempt)) % kDraws;
-  return kFirst + kInARow * static_cast<int>(draw);
+  const int in_a_row =
+      kOfAnyPod + (trains_over_tcp(job.spec) ? slots_per_worker(job.spec) : 0);
+  const auto draws = static_cast<std::uint32_t>((kEnd - kFirst) / in_a_row);
+  const std::uint32_t draw = scattered(fmt::format("{} {}", job.metadata.uid, attempt)) % draws;
+  return kFirst + in_a_row * static_cast<int>(draw);
 }
 
 }  // namespace coxswain::job

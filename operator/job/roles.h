@@ -9,12 +9,13 @@
 namespace coxswain::job {
 
 // Where the programs of a job listen: on the ports of the contract; on the host's network, where
-// all pods of a node share one set of ports, on four in a row of the attempt's own.
+// all pods of a node share one set of ports, on some in a row of the attempt's own.
 struct Ports {
   int ssh = contract::kSshPort;
   int rank = contract::kRankPort;
   int server = contract::kServerPort;
   int master = contract::kMasterPort;
+  int peer = contract::kServerPort;  // of a worker's first rank where mpirun starts none
   bool operator==(const Ports&) const = default;
 };
 Ports ports_of(const TrainingJob& job);

@@ -37,6 +37,10 @@ Launcher launcher(const Spec& spec) {
   return mpi ? Launcher::kMpi : Launcher::kEnv;
 }
 
+bool trains_over_tcp(const Spec& spec) {
+  return spec.training && launcher(spec) == Launcher::kEnv;
+}
+
 SuccessPolicy success_policy(const Spec& spec) {
   if (spec.success_policy) return *spec.success_policy;
   return launcher(spec) == Launcher::kMpi ? SuccessPolicy::kRankZero : SuccessPolicy::kAllWorkers;

@@ -57,6 +57,7 @@ inline constexpr const char* kManagedBy = "coxswain.dev/operator";
 
 // The spec's optional fields with their defaults, which depend on others.
 Launcher launcher(const Spec& spec);             // MPI for AllReduce with `training`, else Env
+bool trains_over_tcp(const Spec& spec);          // ranks of ours find each other without mpirun
 SuccessPolicy success_policy(const Spec& spec);  // RankZero for MPI, else AllWorkers
 int slots_per_worker(const Spec& spec);          // auto: the trainer container's GPU limit, else 1
 

@@ -58,26 +58,6 @@ void check_roles(const Spec& spec, const Installation& installation, Problems& p
     problems.push_back({"spec.launcher", 0, "MPI is for AllReduce; use Env or leave it out"});
 }
 
-// The most ranks that this job may ever be given.
-std::int64_t most_ranks(const Spec& spec) {
-  const int replicas =
-      spec.elastic ? spec.elastic->max_replicas.value_or(kMaxWorkers) : spec.worker.replicas;
-  return std::int64_t{std::max(replicas, spec.worker.replicas)} * slots_per_worker(spec);
-}
-
-// Ranks of our program find each other over MPI alone; under Env each would succeed by itself.
-void check_launcher(const Spec& spec, Problems& problems) {
-  const bool apart = spec.training && spec.strategy == Strategy::kAllReduce &&
-                     launcher(spec) == Launcher::kEnv && most_ranks(spec) > 1;
-  if (apart)
-    problems.push_back(
-        {"spec.launcher", 0,
-         fmt::format(
-             "Env with `training` would train a model apart on each of {} ranks: write MPI, "
-             "or leave launcher out",
-             most_ranks(spec))});
-}
-
 std::string template_path(Role role) {
   return fmt::format("spec.replicaSpecs.{}.template", word(role));
 }
@@ -211,10 +191,13 @@ void check_training(const TrainingJob& job, Problems& problems) {
   const contract::TrainerConfig config = read_training_parts(job, problems);
   if (problems.size() != before) return;
   const std::int64_t ranks = std::int64_t{job.spec.worker.replicas} * slots_per_worker(job.spec);
-  if (config.communication.backend == CommunicationBackend::kMpi &&
-      launcher(job.spec) != Launcher::kMpi)
+  const bool by_mpirun = launcher(job.spec) == Launcher::kMpi;
+  if (config.communication.backend == CommunicationBackend::kMpi && !by_mpirun)
     problems.push_back({"spec.training.communication.backend", 0,
                         "mpi is for launcher MPI; write auto, or launcher: MPI"});
+  if (config.communication.backend == CommunicationBackend::kTcp && by_mpirun)
+    problems.push_back({"spec.training.communication.backend", 0,
+                        "tcp is for launcher Env; write auto, or launcher: Env"});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,
@@ -232,7 +215,6 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   for (const RoleTraits& traits : roles_of(spec))
     check_template(job, *traits.replicas(spec), template_path(traits.role), installation, problems);
   if (job.problems.empty()) check_program(spec, problems);
-  if (job.problems.empty()) check_launcher(spec, problems);
   if (spec.data_volume)
     check_volume_source(*spec.data_volume, "spec.volumes.data", installation, problems);
   if (spec.checkpoints_volume)

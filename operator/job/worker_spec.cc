@@ -66,6 +66,10 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   env.run_dir = paths.run_dir;
   env.ssh_port = ports_of(job).ssh;
   env.rank_port = ports_of(job).rank;
+  if (trains_over_tcp(spec)) {
+    env.peer_port = ports_of(job).peer;
+    env.key = paths.key;
+  }
   return env;
 }
 
@@ -205,7 +209,7 @@ std::string training_config(const TrainingJob& job, const Paths& paths) {
 }
 
 bool needs_keys(const Spec& spec) {
-  return launcher(spec) == Launcher::kMpi || spec.strategy == Strategy::kParameterServer;
+  return launcher(spec) == Launcher::kMpi || trains_over_tcp(spec);
 }
 
 Json default_resources(int slots) {

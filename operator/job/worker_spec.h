@@ -13,6 +13,7 @@ struct Paths {
   std::string config = "/etc/coxswain/training.yaml";
   std::string hostfile = "/etc/coxswain/hostfile";
   std::string workers = "/etc/coxswain/workers";  // of programs that are not ours
+  std::string key = "/etc/coxswain/keys/server_key";  // of ranks that mpirun does not start
   std::string data = "/data";
   std::string checkpoints = "/checkpoints";
   std::string bundled_mnist = "/usr/share/coxswain/mnist";  // for jobs without a data volume
@@ -46,7 +47,7 @@ std::string worker_names(const TrainingJob& job);
 // lie), as the ranks read it. Empty for a job without `training` and for an invalid one.
 std::string training_config(const TrainingJob& job, const Paths& paths = {});
 
-// True for jobs whose programs know each other by keys: ssh, parameter servers.
+// True for jobs whose programs know each other by keys.
 bool needs_keys(const Spec& spec);
 
 // What the container of a job without a template asks for and gets, for `slots` ranks.

@@ -77,14 +77,25 @@ class FailureTest(unittest.TestCase):
             self.assertIn(next(iter(claim)), end.stderr)
             self.assertIn("mpirun", end.stderr)
 
-    def test_launcher_env_with_training_on_two_ranks(self):
-        text = harness.JOB.format(workers=2, model="mlp", data=self.data, epochs=1, lr=0.05, every_steps=10,
-                                  backoff=3).replace("spec:\n", "spec:\n  launcher: Env\n", 1)
-        job = self.place / "env.yaml"
-        job.write_text(text)
-        run = harness.Run.of_file(self.place / "env", job).wait(30)
-        self.assertEqual(run.code, 65, run.errors())
-        self.assertIn("write MPI", run.errors())
+    def test_ranks_that_do_not_come_are_named(self):
+        """One of two ranks that find each other over TCP, alone."""
+        with tempfile.TemporaryDirectory() as directory:
+            place = pathlib.Path(directory)
+            (place / "hostfile").write_text("localhost slots=1\nno-such-host.invalid slots=1\n")
+            (place / "key").write_text("0123456789abcdef" * 4)
+            (place / "0/worker-0").mkdir(parents=True)
+            job = {"COXSWAIN_JOB": "a", "COXSWAIN_RUN_DIR": directory, "COXSWAIN_WORLD_SIZE": "2", "RANK": "0",
+                   "COXSWAIN_HOSTFILE": f"{directory}/hostfile", "COXSWAIN_KEY": f"{directory}/key",
+                   "COXSWAIN_PEER_PORT": "19500", "COXSWAIN_STARTUP_SECONDS": "8"}
+            command = [harness.TRAINER, "train", "--model=mlp", "--data.format=synthetic"]
+            end = subprocess.run(command, env={**os.environ, **job}, capture_output=True, text=True, timeout=60)
+            self.assertEqual(end.returncode, 69, end.stderr)
+            self.assertIn("1 of 2 ranks is missing: rank 1 (no-such-host.invalid:19501: it has not called)",
+                          end.stderr)
+            (place / "key").write_text("not a key")
+            end = subprocess.run(command, env={**os.environ, **job}, capture_output=True, text=True, timeout=60)
+            self.assertEqual(end.returncode, 65, end.stderr)
+            self.assertIn("64 hex digits", end.stderr)
 
     def end_of_rank(self, *flags, **limits):
         """What one rank of a job says, and the message that it leaves."""
@@ -212,10 +223,10 @@ class FailureTest(unittest.TestCase):
 
     def test_bad_job_files_are_refused_at_once_with_their_line(self):
         for text, words in (("kind: [", ["job.yaml"]), ("a: 1", ["apiVersion"]),
-                            (harness.JOB.format(data=self.data, workers=2, model="singa-cn", epochs=1, lr=0.1,
-                                                every_steps=1, backoff=0), ["job.yaml:9", "singa-cnn"]),
-                            (harness.JOB.format(data=self.data, workers=0, model="mlp", epochs=1, lr=0.1,
-                                                every_steps=1, backoff=0), ["job.yaml:7", "replicas"])):
+                            (harness.JOB.format(**{**harness.DEFAULTS, "data": self.data, "model": "singa-cn"}),
+                             ["job.yaml:11", "singa-cnn"]),
+                            (harness.JOB.format(**{**harness.DEFAULTS, "data": self.data, "workers": 0}),
+                             ["job.yaml:8", "replicas"])):
             directory = self.place / "bad"
             directory.mkdir(exist_ok=True)
             (directory / "job.yaml").write_text(text)

@@ -19,8 +19,10 @@ apiVersion: coxswain.dev/v1alpha1
 kind: TrainingJob
 metadata: {{name: digits}}
 spec:
+  launcher: {launcher}
   replicaSpecs:
     Worker: {{replicas: {workers}}}
+  slotsPerWorker: {slots}
   training:
     model: {model}
     data: {{format: mnist, path: {data}, augment: [pad-crop: {{pad: 2}}]}}
@@ -33,6 +35,7 @@ spec:
   volumes:
     checkpoints: {{persistentVolumeClaim: {{claimName: digits}}}}
 """
+DEFAULTS = dict(launcher="MPI", workers=2, slots=1, model="singa-cnn", epochs=2, lr=0.05, every_steps=10, backoff=3)
 
 
 def idx(path, magic, counts, payload):
@@ -57,8 +60,7 @@ class Run:
     def __init__(self, directory, data, environment=None, **job):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
-        defaults = dict(workers=2, model="singa-cnn", epochs=2, lr=0.05, every_steps=10, backoff=3)
-        (self.directory / "job.yaml").write_text(JOB.format(data=data, **{**defaults, **job}))
+        (self.directory / "job.yaml").write_text(JOB.format(data=data, **{**DEFAULTS, **job}))
         self.start("job.yaml", environment)
 
     @classmethod

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A rank killed at a random step and phase, again and again: each run ends with the weights of the undisturbed one.
+"""A rank killed at a random step and phase, again and again: each run ends with the weights of the undisturbed one,
+whether its ranks sum over MPI or over TCP.
 
 usage: recovery_test.py [--kills 20] [--seed N] [--clock]     --clock: also once by the clock on the full example
 """
@@ -28,8 +29,8 @@ def random_fail_point(chance, steps):
     return f"{rank}:{step}:{phase}"
 
 
-def run_killed(directory, data, point):
-    run = harness.Run(directory, data, environment={"COXSWAIN_FAIL_POINT": point}).wait()
+def run_killed(directory, data, point, **job):
+    run = harness.Run(directory, data, environment={"COXSWAIN_FAIL_POINT": point}, **job).wait()
     if run.code != 0:
         raise SystemExit(f"fail point {point}: exit {run.code}\n{run.output()[-2000:]}\n{run.errors()[-2000:]}")
     return run
@@ -69,16 +70,20 @@ def main():
         undisturbed = harness.Run(pathlib.Path(top) / "undisturbed", data).wait()
         steps, digest = undisturbed.weights()
         print(f"undisturbed: {steps} steps, accuracy {undisturbed.finished()['accuracy']:.4f}", flush=True)
+        over_tcp = harness.Run(pathlib.Path(top) / "env", data, launcher="Env", workers=1, slots=2).wait()
+        if over_tcp.code != 0 or over_tcp.weights() != (steps, digest):
+            raise SystemExit(f"launcher Env: exit {over_tcp.code}\n{over_tcp.errors()[-2000:]}")
         for kill in range(arguments.kills):
             point = random_fail_point(chance, steps)
+            launcher = ("MPI", "Env")[kill % 2]
             place = pathlib.Path(top) / f"kill-{kill}"
             start = time.monotonic()
-            run = run_killed(place, data, point)
+            run = run_killed(place, data, point, launcher=launcher)
             if run.finished()["restarts"] != 1:
                 raise SystemExit(f"fail point {point} did not strike once: {run.finished()}")
             if run.weights() != (steps, digest):
-                raise SystemExit(f"fail point {point}: the weights are not those of the undisturbed run")
-            print(f"killed at {point}: same weights, {time.monotonic() - start:.1f} s", flush=True)
+                raise SystemExit(f"fail point {point}, launcher {launcher}: the weights are not those of the undisturbed run")
+            print(f"killed at {point}, launcher {launcher}: same weights, {time.monotonic() - start:.1f} s", flush=True)
             shutil.rmtree(place)
         if arguments.clock:
             by_clock(top)

@@ -25,6 +25,8 @@ EDGES = {
     "trainer/data": ["trainer/options", "trainer/augment", "trainer/tensor"],
     "trainer/comm": ["trainer/tensor"],
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
+    "trainer/comm/tcp": ["trainer/comm", "trainer/net", "trainer/tensor"],
+    "trainer/net": ["trainer/contract/worker"],
     "trainer/checkpoint": ["trainer/tensor"],
     "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm",
                       "trainer/optim", "trainer/options", "trainer/checkpoint", "trainer/tensor"],
@@ -47,9 +49,10 @@ HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/"]
 THIRD_PARTY = {
     r"dnnl": ["trainer/backend/onednn/"],
     r"mpi\.h": ["trainer/comm/mpi/"],
-    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "operator/kube/http_transport"],
+    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/network",
+                            "operator/kube/http_transport"],
     r"yaml-cpp/": ["trainer/contract/config/", "operator/job/", "operator/kube/config"],
-    r"openssl/": ["operator/cluster/keys", "operator/kube/"],
+    r"openssl/": ["operator/cluster/keys", "operator/kube/", "trainer/net/psk"],
     r"(cpprest|pplx)/": ["operator/kube/http_transport"],
     r"prometheus/": ["operator/controller/metrics"],
     r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],
@@ -60,7 +63,7 @@ THIRD_PARTY = {
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
-        "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
+        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")
 

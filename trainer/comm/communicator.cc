@@ -7,8 +7,8 @@ namespace coxswain::comm {
 PeerLost::PeerLost(int rank, double silent_for_seconds, const std::string& doing)
     : Error(ExitCode::kPeerLost,
             silent_for_seconds > 0
-                ? fmt::format("[comm] rank {} has been silent for {:.1f} s, {}: its process died or "
-                              "is stopped, or its node is unreachable",
+                ? fmt::format("[comm] rank {} has been silent for {:.1f} s, {}: its process died "
+                              "or is stopped, or its node is unreachable",
                               rank, silent_for_seconds, doing)
                 : fmt::format("[comm] rank {} has closed its connection, {}: its process died",
                               rank, doing)),

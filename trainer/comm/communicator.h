@@ -13,7 +13,8 @@
 
 namespace coxswain::comm {
 
-// A peer died or fell silent; 0 seconds: its connection ended. The communicator may only be destroyed after it.
+// A peer died or fell silent; 0 seconds: its connection ended. The communicator may only be
+// destroyed after it.
 class PeerLost : public Error {
  public:
   PeerLost(int rank, double silent_for_seconds, const std::string& doing);

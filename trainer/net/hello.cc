@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainer/contract/error.h"
 #include "trainer/contract/printable.h"
 #include "trainer/contract/worker/json_fields.h"
 #include "trainer/net/frame.h"
@@ -12,6 +13,7 @@ namespace coxswain::net {
 
 namespace {
 
+constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kMostCharacters = 200;  // of a text from outside, in a message
 
 std::string shown(const std::string& text) { return printable(text, kMostCharacters); }
@@ -105,6 +107,26 @@ std::optional<Refusal> judge(const Hello& mine, const Hello& theirs) {
 
 int common_protocol(const Hello& mine, const Hello& theirs) {
   return std::min(mine.newest_protocol, theirs.newest_protocol);
+}
+
+std::string secret_of_hex(const std::string& text, const std::string& where) {
+  const auto refuse = [&]() -> std::string {
+    throw Error(ExitCode::kBadInput,
+                "[net] " + where + " holds no key: 64 hex digits are expected");
+  };
+  const std::size_t length = text.ends_with('\n') ? text.size() - 1 : text.size();
+  if (length != 2 * kSecretBytes) return refuse();
+  std::string secret;
+  for (std::size_t i = 0; i < length; i += 2) {
+    int byte = 0;
+    for (const char digit : {text[i], text[i + 1]}) {
+      const auto value = std::string_view("0123456789abcdef").find(digit);
+      if (value == std::string_view::npos) return refuse();
+      byte = 16 * byte + static_cast<int>(value);
+    }
+    secret.push_back(static_cast<char>(byte));
+  }
+  return secret;
 }
 
 }  // namespace coxswain::net

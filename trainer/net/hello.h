@@ -6,7 +6,7 @@
 
 #include "trainer/contract/exit_code.h"
 
-// PURE: how two processes of a job introduce themselves.
+// PURE: how two processes of a job introduce themselves, and what they know.
 namespace coxswain::net {
 
 // The versions of the protocol that this program speaks.
@@ -50,5 +50,9 @@ std::optional<Refusal> judge(const Hello& mine, const Hello& theirs);
 
 // The newest version that both speak. Only for those that judge() lets pass.
 int common_protocol(const Hello& mine, const Hello& theirs);
+
+// 64 hex digits, with or without an end of line, as a job's Secret has them. Throws Error(65)
+// naming `where` it was read for anything else.
+std::string secret_of_hex(const std::string& text, const std::string& where);
 
 }  // namespace coxswain::net

@@ -63,26 +63,6 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t length, SSL_SE
 
 }  // namespace
 
-std::string secret_of_hex(const std::string& text, const std::string& where) {
-  const auto refuse = [&]() -> std::string {
-    throw Error(ExitCode::kBadInput,
-                "[net] " + where + " holds no key: 64 hex digits are expected");
-  };
-  const std::size_t length = text.ends_with('\n') ? text.size() - 1 : text.size();
-  if (length != 2 * kSecretBytes) return refuse();
-  std::string secret;
-  for (std::size_t i = 0; i < length; i += 2) {
-    int byte = 0;
-    for (const char digit : {text[i], text[i + 1]}) {
-      const auto value = std::string_view("0123456789abcdef").find(digit);
-      if (value == std::string_view::npos) return refuse();
-      byte = 16 * byte + static_cast<int>(value);
-    }
-    secret.push_back(static_cast<char>(byte));
-  }
-  return secret;
-}
-
 void use_preshared_key(SSL_CTX* context, const PresharedKey& key) {
   ERR_clear_error();
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);

@@ -12,10 +12,6 @@ struct PresharedKey {
   std::string secret;    // 32 bytes
 };
 
-// 64 hex digits, with or without an end of line, as a job's Secret has them. Throws Error(65)
-// naming `where` it was read for anything else.
-std::string secret_of_hex(const std::string& text, const std::string& where);
-
 // Makes of `context` one of TLS 1.3 in which both sides prove that they hold the key (RFC 8446,
 // section 4.2.11, with an ephemeral exchange), and nothing else: no certificates, no resumption.
 // `key` outlives the context. Throws Error(70).

@@ -137,9 +137,11 @@ constexpr Words<Reproducible, 3> words_of(Reproducible) {
            {Reproducible::kNone, "none"}}};
 }
 
-enum class CommunicationBackend { kAuto, kMpi };
-constexpr Words<CommunicationBackend, 2> words_of(CommunicationBackend) {
-  return {{{CommunicationBackend::kAuto, "auto"}, {CommunicationBackend::kMpi, "mpi"}}};
+enum class CommunicationBackend { kAuto, kMpi, kTcp };
+constexpr Words<CommunicationBackend, 3> words_of(CommunicationBackend) {
+  return {{{CommunicationBackend::kAuto, "auto"},
+           {CommunicationBackend::kMpi, "mpi"},
+           {CommunicationBackend::kTcp, "tcp"}}};
 }
 
 enum class Device { kCpu };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace coxswain::tensor {
 
@@ -13,5 +14,11 @@ class Fnv1a {
  private:
   std::uint64_t hash_ = 14695981039346656037ULL;
 };
+
+inline std::uint64_t fnv1a(std::string_view text) {
+  Fnv1a hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.hash();
+}
 
 }  // namespace coxswain::tensor

@@ -8,16 +8,6 @@
 
 namespace coxswain::train {
 
-namespace {
-
-std::uint64_t hash_of_text(const std::string& text) {
-  tensor::Fnv1a hash;
-  for (const char c : text) hash.add(static_cast<unsigned char>(c));
-  return hash.hash();
-}
-
-}  // namespace
-
 std::vector<int> ranks_that_differ(comm::Communicator& communicator, std::uint64_t value) {
   std::uint64_t expected = value;
   communicator.broadcast(std::as_writable_bytes(std::span(&expected, 1)), 0);
@@ -55,7 +45,7 @@ tensor::ParameterLayout agreed_layout(comm::Communicator& communicator, backend:
 
 void compare_fingerprints(comm::Communicator& communicator, const std::string& fingerprint,
                           bool required, std::vector<std::string>& notes) {
-  const auto ranks = ranks_that_differ(communicator, hash_of_text(fingerprint));
+  const auto ranks = ranks_that_differ(communicator, tensor::fnv1a(fingerprint));
   if (ranks.empty()) return;
   const std::string what =
       fmt::format("rank {} computes with other numbers than rank 0 (\"{}\" here)",

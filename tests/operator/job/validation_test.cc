@@ -120,16 +120,6 @@ std::vector<Case> values() {
       {"launcher_mpi_without_command", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
                                            "  replicaSpecs: {Worker: {replicas: 2, template: "
                                            "{spec: {containers: [{name: a, image: b}]}}}}\n"},
-      {"launcher_env_with_training", spec("  launcher: Env\n")},
-      {"launcher_env_with_training_and_slots", std::string(kHead) + kMeta +
-                                                   "spec:\n  launcher: Env\n  slotsPerWorker: 4\n  "
-                                                   "replicaSpecs: {Worker: {replicas: 1}}\n" +
-                                                   kTraining},
-      {"launcher_env_with_training_that_may_grow",
-       std::string(kHead) + kMeta +
-           "spec:\n  launcher: Env\n  replicaSpecs: {Worker: {replicas: 1}}\n"
-           "  elasticPolicy: {maxReplicas: 3}\n" +
-           kTraining},
       {"nothing_to_run", std::string(kHead) + kMeta + "spec:\n" + kWorkers},
       {"image_malformed", spec("  image: \":latest:\"\n")},
       {"image_newline", spec("  image: \"a\\nb\"\n")},
@@ -168,6 +158,8 @@ std::vector<Case> values() {
       {"training_mpi_without_mpirun", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                     "    communication: {backend: mpi}\n") +
                                           "  launcher: Env\n"},
+      {"training_tcp_under_mpirun", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                  "    communication: {backend: tcp}\n")},
       {"training_not_in_this_version",
        with_training("    model: mlp\n    data: {format: recordio}\n")},
       {"training_too_few_shards",

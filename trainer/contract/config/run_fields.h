@@ -47,7 +47,8 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "communication.backend",
      .member = [](Config& c) { return to_ref(c.communication.backend); },
      .kind = FieldKind::kFree,
-     .doc = "What carries gradients between ranks; `mpi` refuses a process without mpirun.",
+     .doc = "What carries gradients between ranks; `mpi` refuses a process without mpirun, "
+            "`tcp` one with it.",
      .later = "nccl"},
     {.key = "communication.bucketBytes",
      .member = [](Config& c) { return to_ref(c.communication.bucket_bytes); },

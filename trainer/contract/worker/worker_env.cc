@@ -90,6 +90,7 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
       {"COXSWAIN_CONFIG", env.config.string()},
       {"COXSWAIN_CHECKPOINTS", env.checkpoints.string()},
       {"COXSWAIN_HOSTFILE", env.hostfile.string()},
+      {"COXSWAIN_KEY", env.key.string()},
       {"COXSWAIN_SERVERS", fmt::format("{}", fmt::join(env.servers, ","))},
       {"COXSWAIN_BATCH_ON_RESIZE", env.batch_per_worker ? kBatchPerWorker : ""},
       {"COXSWAIN_STARTUP_SECONDS", std::to_string(env.startup_seconds)},
@@ -103,6 +104,7 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
   if (env.incarnation > 0) result["COXSWAIN_INCARNATION"] = std::to_string(env.incarnation);
   if (env.ssh_port != kSshPort) result["COXSWAIN_SSH_PORT"] = std::to_string(env.ssh_port);
   if (env.rank_port != kRankPort) result["COXSWAIN_RANK_PORT"] = std::to_string(env.rank_port);
+  if (env.peer_port != kServerPort) result["COXSWAIN_PEER_PORT"] = std::to_string(env.peer_port);
   std::erase_if(result, [](const auto& variable) { return variable.second.empty(); });
   return result;
 }
@@ -124,6 +126,8 @@ std::vector<std::string> worker_env_names() {
           "COXSWAIN_STARTUP_SECONDS",
           "COXSWAIN_SSH_PORT",
           "COXSWAIN_RANK_PORT",
+          "COXSWAIN_PEER_PORT",
+          "COXSWAIN_KEY",
           "COXSWAIN_RUN_DIR",
           "COXSWAIN_LOG_FORMAT",
           "COXSWAIN_TERMINAL_COLUMNS"};
@@ -165,6 +169,8 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
       integer(lookup, "COXSWAIN_STARTUP_SECONDS", env.startup_seconds, 1, kMaxInt);
   env.ssh_port = integer(lookup, "COXSWAIN_SSH_PORT", env.ssh_port, 1, 65535);
   env.rank_port = integer(lookup, "COXSWAIN_RANK_PORT", env.rank_port, 1, 65535);
+  env.peer_port = integer(lookup, "COXSWAIN_PEER_PORT", env.peer_port, 1, 65535);
+  env.key = text("COXSWAIN_KEY");
   env.run_dir = text("COXSWAIN_RUN_DIR");
   env.log_format = text("COXSWAIN_LOG_FORMAT");
   if (!env.log_format.empty() && env.log_format != "text" && env.log_format != "json") {

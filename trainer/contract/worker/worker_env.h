@@ -41,6 +41,9 @@ struct WorkerEnv {
   int startup_seconds = 600;          // COXSWAIN_STARTUP_SECONDS
   int ssh_port = kSshPort;            // COXSWAIN_SSH_PORT; left out where it is the usual one
   int rank_port = kRankPort;          // COXSWAIN_RANK_PORT; the same
+  int peer_port = kServerPort;        // COXSWAIN_PEER_PORT; the same. Of a host's first rank, where
+                                      // ranks find each other without MPI
+  std::filesystem::path key;          // COXSWAIN_KEY; what they prove to each other; empty: none
   std::filesystem::path run_dir;      // COXSWAIN_RUN_DIR; local runs only, empty in a pod
   std::string log_format;             // COXSWAIN_LOG_FORMAT, "text" or "json"; empty: not said
   int terminal_columns = 0;           // COXSWAIN_TERMINAL_COLUMNS; 0: the output is no terminal
