@@ -113,7 +113,8 @@ TEST(Pod, holds_the_keys_of_its_own_part_alone) {
             "authorized_keys id_ecdsa known_hosts ssh_host_ecdsa_key ");
   EXPECT_EQ(keys_of(job_of(kMpiJob), kSecond), "authorized_keys ssh_host_ecdsa_key ");
   EXPECT_EQ(keys_of(job_of(kServersJob), {Role::kServer, 0, 1}), "server_key ");
-  EXPECT_EQ(keys_of(env, kFirst), "");
+  EXPECT_EQ(keys_of(env, kFirst), "server_key ");
+  EXPECT_EQ(keys_of(job_of(kForeignJob), kFirst), "");
 }
 
 TEST(Pod, is_ready_when_its_ranks_are_in_training) {
@@ -131,7 +132,8 @@ TEST(Pod, is_ready_when_its_ranks_are_in_training) {
   const Row rows[] = {
       {"worker 0 of MPI", job_of(kMpiJob), kFirst, "httpGet"},
       {"a serving worker", job_of(kMpiJob), kSecond, "tcpSocket"},
-      {"Env with training", env, kSecond, "httpGet"},
+      {"worker 0 of Env with training", env, kFirst, "httpGet"},
+      {"another one", env, kSecond, nullptr},
       {"MPI with an own command", mpi_own, kFirst, "tcpSocket"},
       {"a foreign program", with_pod(own, false), kFirst, nullptr},
       {"a server", job_of(kServersJob), {Role::kServer, 0, 1}, "httpGet"},
@@ -180,7 +182,7 @@ TEST(Pod, keys_are_where_our_programs_need_them) {
   env.spec.launcher = job::Launcher::kEnv;
   EXPECT_TRUE(has_secret(cluster::pod(job_of(kMpiJob), kSecond)));
   EXPECT_TRUE(has_secret(cluster::pod(job_of(kServersJob), {Role::kServer, 0, 1})));
-  EXPECT_FALSE(has_secret(cluster::pod(env, kFirst)));
+  EXPECT_TRUE(has_secret(cluster::pod(env, kFirst)));
   EXPECT_FALSE(has_secret(cluster::pod(job_of(kForeignJob), kFirst)));
 }
 
@@ -244,6 +246,13 @@ TEST(Pod, on_the_hosts_network_keeps_to_the_ports_of_its_attempt) {
   EXPECT_EQ(container["readinessProbe"]["httpGet"]["port"], 20041);
   EXPECT_EQ(spec_at(cluster::pod(job, kSecond), "/containers/0/readinessProbe/tcpSocket/port"),
             20040);
+  auto env = job;
+  env.spec.launcher = job::Launcher::kEnv;
+  env.spec.slots_per_worker = 2;
+  EXPECT_EQ(spec_at(cluster::pod(env, kSecond), "/containers/0/ports"), Json::parse(R"([
+      {"containerPort":20044,"hostPort":20044,"protocol":"TCP"},
+      {"containerPort":20045,"hostPort":20045,"protocol":"TCP"},
+      {"containerPort":20041,"hostPort":20041,"protocol":"TCP"}])"));
   EXPECT_EQ(container["resources"]["limits"]["rdma/hca"], 1);
   EXPECT_EQ(container["securityContext"]["capabilities"]["add"], Json({"IPC_LOCK"}));
   EXPECT_EQ(spec_at(pod, "/volumes/0/hostPath/path"), "/dev/infiniband");

@@ -29,7 +29,8 @@ TEST(HostPorts, are_the_contracts_unless_a_template_is_on_the_host) {
   auto job = on_host(make_job());
   job.status().host_port = 20040;
   EXPECT_EQ(job::ports_of(job),
-            (job::Ports{.ssh = 20040, .rank = 20041, .server = 20042, .master = 20043}));
+            (job::Ports{.ssh = 20040, .rank = 20041, .server = 20042, .master = 20043,
+                        .peer = 20044}));
 }
 
 TEST(HostPorts, are_other_ones_for_other_attempts_and_jobs) {
@@ -46,6 +47,17 @@ TEST(HostPorts, are_other_ones_for_other_attempts_and_jobs) {
       drawn.insert(first);
     }
   EXPECT_GT(drawn.size(), 180U) << "of 200";
+}
+
+TEST(HostPorts, are_enough_for_the_ranks_that_mpirun_does_not_start) {
+  auto job = on_host(make_job());
+  job.spec().launcher = job::Launcher::kEnv;
+  job.spec().slots_per_worker = 8;
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    const int first = job::draw_host_port(job, attempt);
+    EXPECT_LE(first + 11, 29999);
+    EXPECT_EQ((first - 20000) % 12, 0) << "two draws are the same or have no port in common";
+  }
 }
 
 // What was decided is stored: whoever reads the status knows the ports, whatever drew them.

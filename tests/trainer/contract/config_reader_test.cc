@@ -223,7 +223,7 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
       {"communication: {backend: nccl}",
        "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; write "
        "one of "
-       "auto, mpi"},
+       "auto, mpi, tcp"},
       {"checkpoint: {resume: yes}",
        "65 [config] job.yaml:3:22: checkpoint.resume: must be true or false, got \"yes\""},
       {"checkpoint: {keep: 0}",

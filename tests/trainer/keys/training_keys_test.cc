@@ -182,7 +182,7 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
     return hooks_of(change, config, logs[static_cast<std::size_t>(rank)]);
   };
   world.wrap_communicator = [&](int rank, std::unique_ptr<comm::Communicator> given) {
-    if (change.ranks == 1) given = make_communicator(config, nullptr);
+    if (change.ranks == 1) given = make_communicator(config, std::nullopt, nullptr);
     auto& log = logs[static_cast<std::size_t>(rank)].sums;
     return std::make_unique<LoggedCommunicator>(std::move(given), log);
   };
