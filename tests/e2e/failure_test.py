@@ -90,7 +90,7 @@ class FailureTest(unittest.TestCase):
             command = [harness.TRAINER, "train", "--model=mlp", "--data.format=synthetic"]
             end = subprocess.run(command, env={**os.environ, **job}, capture_output=True, text=True, timeout=60)
             self.assertEqual(end.returncode, 69, end.stderr)
-            self.assertIn("1 of 2 ranks is missing: rank 1 (no-such-host.invalid:19501: it has not called)",
+            self.assertIn("1 of 2 ranks is missing: rank 1 (no-such-host.invalid:19500: it has not called)",
                           end.stderr)
             (place / "key").write_text("not a key")
             end = subprocess.run(command, env={**os.environ, **job}, capture_output=True, text=True, timeout=60)

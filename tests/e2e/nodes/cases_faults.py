@@ -54,7 +54,7 @@ def worker_deleted(scene):
 
 
 def rank_killed(scene):
-    in_training(scene)
+    in_training(scene, launcher="Env")
     begin = time.monotonic()
     scene.execute("job-worker-1", "sh", "-c", "kill -9 $(pgrep -f '^coxswain-trainer train')")
     again = again_after(scene, begin)
@@ -62,6 +62,14 @@ def rank_killed(scene):
     expect("cause", (failure["pod"], failure["rank"], failure["exitCode"]),
            ("job-worker-1", 1, 137))
     return {"seconds to training again": again}
+
+
+def rank_killed_under_mpirun(scene):
+    in_training(scene)
+    scene.execute("job-worker-1", "sh", "-c", "kill -9 $(pgrep -f '^coxswain-trainer train')")
+    failure = ends_as_undisturbed(scene, failure=1)["lastFailure"]
+    expect("cause", (failure["pod"], failure["rank"], failure["exitCode"]),
+           ("job-worker-1", 1, 137))
 
 
 def first_process_killed(scene):
@@ -188,5 +196,5 @@ def volume_full(scene):
 
 
 QUICK = [worker_deleted, rank_killed, node_drained, out_of_memory]
-ALL = [*QUICK, first_process_killed, operator_restarted, api_server_restarted, network_cut,
+ALL = [*QUICK, rank_killed_under_mpirun, first_process_killed, operator_restarted, api_server_restarted, network_cut,
        volume_full, node_lost, kubelet_stopped]

@@ -43,8 +43,9 @@ def watched(scene):
 
 
 def same_bits_as_a_laptop(scene):
+    """Over TCP between the nodes, over MPI on the laptop."""
     job = mlp("job", 2)
-    scene.start(job)
+    scene.start(mlp("job", 2, launcher="Env"))
     scene.reach("job", "Succeeded", 90)
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory, "job.json")

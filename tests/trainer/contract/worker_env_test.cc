@@ -36,9 +36,11 @@ TEST(WorkerEnv, comes_back_from_its_variables) {
   env.startup_seconds = 30;
   env.ssh_port = 20040;
   env.rank_port = 20041;
+  env.peer_port = 20044;
+  env.key = "/etc/coxswain/keys/server_key";
   env.run_dir = "/tmp/run dir";
   const auto variables = to_env(env);
-  EXPECT_EQ(variables.size(), 17U);
+  EXPECT_EQ(variables.size(), 19U);
   EXPECT_EQ(variables.at("COXSWAIN_SERVERS"), "a:9500,[::1]:9501");
   EXPECT_EQ(from_env(lookup_in(variables)), env);
   const auto names = worker_env_names();
