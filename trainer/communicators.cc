@@ -44,8 +44,7 @@ int integer_variable(const char* name) {
 std::vector<net::Address> addresses_of(const WorkerEnv& env) {
   std::vector<net::Address> addresses;
   std::map<std::string, int> ranks_of_host;
-  for (const std::string& host :
-       launch::read_hostfile(env.hostfile, env.world_size / env.slots))
+  for (const std::string& host : launch::read_hostfile(env.hostfile, env.world_size / env.slots))
     for (int slot = 0; slot < env.slots; ++slot)
       addresses.push_back({host, env.peer_port + ranks_of_host[host]++});
   return addresses;
@@ -62,8 +61,8 @@ comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) 
   options.hello.fingerprint = fmt::format("{:016x}", tensor::fnv1a(contract::to_yaml(config)));
   options.addresses = addresses_of(env);
   if (options.hello.rank >= env.world_size)
-    throw Error(ExitCode::kBadInput, fmt::format("[comm] RANK={} of a world of {}",
-                                                 options.hello.rank, env.world_size));
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[comm] RANK={} of a world of {}", options.hello.rank, env.world_size));
   const auto key = contract::read_small_file(env.key, kMaxKeyFile);
   options.secret = net::secret_of_hex(key.value_or(""), env.key.string());
   // Before the job's own deadline, so that the reason is told.
@@ -88,9 +87,9 @@ std::unique_ptr<comm::Communicator> join_over_tcp(
 }
 
 [[noreturn]] void refuse_backend(const char* backend, const char* why) {
-  throw Error(ExitCode::kBadInput,
-              fmt::format("[comm] communication.backend is {}, but {}, or write auto", backend,
-                          why));
+  throw Error(
+      ExitCode::kBadInput,
+      fmt::format("[comm] communication.backend is {}, but {}, or write auto", backend, why));
 }
 
 std::unique_ptr<comm::Communicator> join(const TrainerConfig& config,

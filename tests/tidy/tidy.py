@@ -27,6 +27,7 @@ EDGES = {
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
     "trainer/comm/tcp": ["trainer/comm", "trainer/net", "trainer/tensor"],
     "trainer/net": ["trainer/contract/worker"],
+    "trainer/ps": ["trainer/backend", "trainer/comm", "trainer/optim", "trainer/tensor"],
     "trainer/checkpoint": ["trainer/tensor"],
     "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm",
                       "trainer/optim", "trainer/options", "trainer/checkpoint", "trainer/tensor"],
@@ -63,7 +64,8 @@ THIRD_PARTY = {
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
-        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
+        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/",
+        "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")
 

@@ -29,6 +29,7 @@ struct ControlSums {
 };
 
 using ControlFloats = std::array<float, tensor::kControlFloats>;
+constexpr std::size_t kNotFinite = 5;
 constexpr std::size_t kUpdated = 6;
 
 // What a rank says in a pass.
@@ -41,17 +42,21 @@ inline void write_sums(const LossSums& sums, std::span<float> control) {
   control[2] = static_cast<float>(sums.samples);
   control[3] = finite ? static_cast<float>(sums.loss) : 0.0F;
   control[4] = static_cast<float>(sums.correct);
-  control[5] = finite ? 0.0F : 1.0F;
+  control[kNotFinite] = finite ? 0.0F : 1.0F;
 }
 
 inline ControlSums read_control(std::span<const float> control) {
   return {control[0], control[1], control[2],           control[3],
-          control[4], control[5], control[kUpdated] > 0};
+          control[4], control[kNotFinite], control[kUpdated] > 0};
 }
 
 // The bits of the count, in the first two floats.
+inline std::array<float, 2> to_floats(std::int64_t update_count) {
+  return std::bit_cast<std::array<float, 2>>(update_count);
+}
+
 inline void write_update_count(std::int64_t count, const Parameters& parameters) {
-  const auto bits = std::bit_cast<std::array<float, 2>>(count);
+  const auto bits = to_floats(count);
   const tensor::Slice control = parameters.weights(parameters.layout().control());
   parameters.memory().write(bits, control.range(0, bits.size()));
 }

@@ -126,9 +126,7 @@ asio::awaitable<std::string> read_text(Link& link, std::uint64_t length) {
   co_return text;
 }
 
-[[noreturn]] void out_of_turn() {
-  throw Error(ExitCode::kPeerLost, "[net] a frame out of turn");
-}
+[[noreturn]] void out_of_turn() { throw Error(ExitCode::kPeerLost, "[net] a frame out of turn"); }
 
 }  // namespace
 
@@ -149,7 +147,7 @@ struct Network::State {
   void listen();
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(LinkPointer link);
-  asio::awaitable<Hello> greet_caller(Link& link);
+  asio::awaitable<void> greet_caller(Link& link);
 
   // Calling.
   asio::awaitable<void> call(Address address);
@@ -180,8 +178,8 @@ struct Network::State {
   Tcp::resolver resolver{io};
   LinkId last_link = 0;
   bool dials = true;
-  std::map<LinkId, LinkPointer> links;     // that were admitted
-  std::deque<LinkPointer> strangers;       // that called and were not, oldest first
+  std::map<LinkId, LinkPointer> links;  // that were admitted
+  std::deque<LinkPointer> strangers;    // that called and were not, oldest first
 };
 
 void Network::State::listen() {
@@ -231,7 +229,7 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
   const GreetingDeadline deadline(link, options.greeting_deadline);
   std::string why;
   try {
-    const Hello theirs = co_await greet_caller(*link);
+    co_await greet_caller(*link);
   } catch (const system_error& error) {
     why = in_words(error.code());
   } catch (const Error& error) {
@@ -246,7 +244,7 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
 }
 
 // Until the caller has taken the welcome.
-asio::awaitable<Hello> Network::State::greet_caller(Link& link) {
+asio::awaitable<void> Network::State::greet_caller(Link& link) {
   link.socket().set_option(Tcp::no_delay(true));
   co_await link.stream.async_handshake(ssl::stream_base::server, use_awaitable);
   const FrameHead head = co_await read_head(link);
@@ -260,7 +258,6 @@ asio::awaitable<Hello> Network::State::greet_caller(Link& link) {
   co_await write_frame(link, {.kind = FrameKind::kWelcome}, to_json(options.hello));
   link.in_clear = !options.encrypt;
   if ((co_await read_head(link)).kind != FrameKind::kReady) out_of_turn();
-  co_return *theirs;
 }
 
 asio::awaitable<void> Network::State::call(Address address) {
@@ -286,8 +283,8 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
   const GreetingDeadline deadline(link, options.greeting_deadline);
   std::optional<Refusal> refusal;
   try {
-    const auto places = co_await resolver.async_resolve(
-        address.host, std::to_string(address.port), use_awaitable);
+    const auto places =
+        co_await resolver.async_resolve(address.host, std::to_string(address.port), use_awaitable);
     co_await asio::async_connect(link->socket(), places, use_awaitable);
     link->socket().set_option(Tcp::no_delay(true));
     co_await link->stream.async_handshake(ssl::stream_base::client, use_awaitable);

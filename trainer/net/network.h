@@ -38,16 +38,16 @@ class NetworkEvents {
   // left(). Nullopt: it waits, and all behind it, until Network::resume.
   virtual std::optional<Pieces> place(LinkId link, const FrameHead& message) = 0;
   virtual void received(LinkId link, const FrameHead& message) = 0;
-  virtual void sent(LinkId link, std::uint64_t message) = 0;  // its memory is the caller's again
-  virtual void heard(LinkId link) = 0;                        // a beat
+  virtual void sent(LinkId link, std::uint64_t message) = 0;   // its memory is the caller's again
+  virtual void heard(LinkId link) = 0;                         // a beat
   virtual void left(LinkId link, const std::string& why) = 0;  // empty: both said goodbye
   // It is tried again, until stop_dialing, unless the refusal is final.
   virtual void not_reached(const Address& address, const Refusal& refusal) = 0;
 };
 
 struct NetworkOptions {
-  Hello hello;         // this process
-  std::string secret;  // 32 bytes that the job's processes share
+  Hello hello;          // this process
+  std::string secret;   // 32 bytes that the job's processes share
   bool encrypt = true;  // else the key is proved alike, and what follows is sent in clear
   int port = -1;        // to listen on; 0: any; -1: none
   int descriptor = -1;  // of a socket that listens already, instead of a port

@@ -23,8 +23,7 @@ int key_index() {
 }
 
 const PresharedKey& key_of(SSL* ssl) {
-  return *static_cast<const PresharedKey*>(
-      SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), key_index()));
+  return *static_cast<const PresharedKey*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), key_index()));
 }
 
 // The key in the form in which OpenSSL takes one from outside: as an old session. Null: no memory.

@@ -8,10 +8,10 @@ namespace coxswain::net {
 namespace {
 
 TEST(Frame, comes_back_as_it_was) {
-  for (const FrameHead& head : {FrameHead{FrameKind::kHello, 0, 200},
-                                FrameHead{FrameKind::kMessage, 0xfedcba98, kMaxMessage},
-                                FrameHead{FrameKind::kMessage, 7, 0},
-                                FrameHead{FrameKind::kGoodbye, 0, 0}})
+  for (const FrameHead& head :
+       {FrameHead{FrameKind::kHello, 0, 200},
+        FrameHead{FrameKind::kMessage, 0xfedcba98, kMaxMessage},
+        FrameHead{FrameKind::kMessage, 7, 0}, FrameHead{FrameKind::kGoodbye, 0, 0}})
     EXPECT_EQ(decode(encode(head)), head);
 }
 

@@ -25,15 +25,14 @@ TEST(Hello, comes_back_as_it_was) {
 }
 
 TEST(Hello, is_refused_when_it_is_none) {
-  for (const char* text :
-       {"", "{", "[]", "null", R"({"oldestProtocol":1})", R"({"newestProtocol":1})",
-        R"({"oldestProtocol":2,"newestProtocol":1})",
-        R"({"oldestProtocol":1,"newestProtocol":1,"rank":1})",
-        R"({"oldestProtocol":1,"newestProtocol":1,"rank":-1})",
-        R"({"oldestProtocol":1,"newestProtocol":1,"rank":"0"})",
-        R"({"oldestProtocol":1,"newestProtocol":1,"attempt":-1})",
-        R"({"oldestProtocol":1,"newestProtocol":1,"worldSize":0})",
-        R"({"oldestProtocol":1,"newestProtocol":1,"worldSize":99999999999})"})
+  for (const char* text : {"", "{", "[]", "null", R"({"oldestProtocol":1})",
+                           R"({"newestProtocol":1})", R"({"oldestProtocol":2,"newestProtocol":1})",
+                           R"({"oldestProtocol":1,"newestProtocol":1,"rank":1})",
+                           R"({"oldestProtocol":1,"newestProtocol":1,"rank":-1})",
+                           R"({"oldestProtocol":1,"newestProtocol":1,"rank":"0"})",
+                           R"({"oldestProtocol":1,"newestProtocol":1,"attempt":-1})",
+                           R"({"oldestProtocol":1,"newestProtocol":1,"worldSize":0})",
+                           R"({"oldestProtocol":1,"newestProtocol":1,"worldSize":99999999999})"})
     EXPECT_EQ(hello_of(text), std::nullopt) << text;
   EXPECT_NE(hello_of(R"({"oldestProtocol":1,"newestProtocol":1})"), std::nullopt);
   EXPECT_EQ(hello_of(std::string(5000, ' ') + to_json(worker(0))), std::nullopt);
@@ -57,8 +56,7 @@ struct Case {
 TEST(Hello, is_told_why_it_may_not_and_by_whom) {
   const Case cases[] = {
       {[](Hello& h) { h.job = "uid-2\n"; }, "the job differs, uid-1 here and uid-2\\n there"},
-      {[](Hello& h) { h.attempt = 1; }, "a newer attempt has taken its place",
-       ExitCode::kPeerLost},
+      {[](Hello& h) { h.attempt = 1; }, "a newer attempt has taken its place", ExitCode::kPeerLost},
       {[](Hello& h) { h.attempt = 3; }, "it is about to be replaced itself",
        ExitCode::kPeersMissing},
       {[](Hello& h) { h.oldest_protocol = h.newest_protocol = 7; },

@@ -92,9 +92,7 @@ bool connect(Side& caller, Side& answerer) {
   return until([&] { return caller.link() != 0 && answerer.link() != 0; }, {&caller, &answerer});
 }
 
-std::span<std::byte> bytes_of(std::string& text) {
-  return std::as_writable_bytes(std::span(text));
-}
+std::span<std::byte> bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
 class Encryption : public testing::TestWithParam<bool> {
  protected:
@@ -160,9 +158,8 @@ TEST_P(Encryption, who_leaves_without_a_word_is_missed) {
   EXPECT_EQ(a.links.begin()->second, "it closed the connection");
 }
 
-INSTANTIATE_TEST_SUITE_P(Network, Encryption, testing::Bool(), [](const auto& instance) {
-  return instance.param ? "on" : "off";
-});
+INSTANTIATE_TEST_SUITE_P(Network, Encryption, testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "on" : "off"; });
 
 TEST(Network, calls_until_somebody_answers) {
   int port = 0;
@@ -261,8 +258,7 @@ TEST(Network, strangers_are_sent_away_and_harm_nobody) {
   options.greeting_deadline = 300ms;
   Side a(options);
   const HeadBytes hello = encode({FrameKind::kHello, 0, kMaxGreeting});
-  const std::string texts[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-                               std::string(200, '\xff'),
+  const std::string texts[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", std::string(200, '\xff'),
                                std::string("\x16\x03\x01\x40\x00\x01", 6),  // TLS, and no more
                                std::string(reinterpret_cast<const char*>(hello.data()), 16), ""};
   for (const std::string& text : texts) {

@@ -176,14 +176,14 @@ void TcpWire::joined(net::LinkId link) { peer_of(link).has_joined = true; }
 
 std::optional<net::Pieces> TcpWire::place(net::LinkId link, const net::FrameHead& message) {
   Peer& peer = peer_of(link);
-  const auto found = std::ranges::find(peer.expected, static_cast<int>(message.tag),
-                                       &Expected::tag);
+  const auto found =
+      std::ranges::find(peer.expected, static_cast<int>(message.tag), &Expected::tag);
   if (found == peer.expected.end()) return std::nullopt;
   std::uint64_t length = 0;
   for (const auto& piece : found->pieces) length += piece.size();
   if (length != message.length)
-    throw Error(ExitCode::kInternal, fmt::format("[comm] {} bytes came where {} were expected",
-                                                 message.length, length));
+    throw Error(ExitCode::kInternal,
+                fmt::format("[comm] {} bytes came where {} were expected", message.length, length));
   Pieces pieces = std::move(found->pieces);
   peer.arriving = found->id;
   peer.expected.erase(found);

@@ -84,16 +84,15 @@ void run_ranks(int size, bool encrypt, const std::function<void(Communicator&)>&
 }
 
 TEST(TcpWire, sums_are_those_of_the_plan) {
-  for (const bool encrypt : {false, true}) {
-    for (const int size : {1, 2, 3, 4, 7}) {
-      std::atomic<int> wrong = 0;
-      run_ranks(size, encrypt, [&](Communicator& communicator) {
-        wrong += wrong_sums(communicator, in_rank_order(size), 11);
-        wrong += wrong_sums(communicator, halving_tree(8, size), 12);
-        wrong += wrong_broadcasts(communicator);
-      });
-      EXPECT_EQ(wrong, 0) << size << " ranks";
-    }
+  const std::pair<int, bool> worlds[] = {{1, true}, {2, false}, {3, true}, {5, false}};
+  for (const auto& [size, encrypt] : worlds) {
+    std::atomic<int> wrong = 0;
+    run_ranks(size, encrypt, [&](Communicator& communicator) {
+      wrong += wrong_sums(communicator, in_rank_order(size), 11);
+      wrong += wrong_sums(communicator, halving_tree(8, size), 12);
+      wrong += wrong_broadcasts(communicator);
+    });
+    EXPECT_EQ(wrong, 0) << size << " ranks";
   }
 }
 
@@ -146,9 +145,13 @@ TEST(TcpWire, a_rank_that_ends_is_missed_at_once) {
       });
     }
   }
-  EXPECT_TRUE(std::ranges::any_of(complaints, [](const std::string& complaint) {
-    return complaint == "[comm] rank 2 has closed its connection, in a barrier: its process died";
-  })) << complaints[0] << complaints[1];
+  EXPECT_TRUE(std::ranges::any_of(
+      complaints,
+      [](const std::string& complaint) {
+        return complaint ==
+               "[comm] rank 2 has closed its connection, in a barrier: its process died";
+      }))
+      << complaints[0] << complaints[1];
 }
 
 std::string error_of(const TcpOptions& options, ExitCode code) {

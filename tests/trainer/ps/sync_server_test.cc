@@ -1,0 +1,322 @@
+#include "trainer/ps/sync_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "trainer/comm/sum_parts.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::ps {
+namespace {
+
+using Floats = std::vector<float>;
+
+tensor::ParameterLayout small_layout() {
+  return tensor::pack(
+      {{.name = "mean", .kind = tensor::SegmentKind::kStatistic, .dims = {40}, .stored = 48},
+       {.name = "w", .dims = {5000}, .stored = 5008},
+       {.name = "b", .kind = tensor::SegmentKind::kBias, .dims = {30}, .stored = 32},
+       {.name = "v", .dims = {1500}, .stored = 1504}});
+}
+
+Plan plan_of(int servers, int num_slots = 1) {
+  const auto layout = small_layout();
+  return {layout, num_slots, ShardMap(layout, servers)};
+}
+
+const optim::UpdateRule kRule{.weight_decay = 1e-3F};
+
+StepTerms terms_of(std::int64_t step) {
+  StepTerms terms;
+  terms.update.lr = 0.1F / static_cast<float>(step + 1);
+  terms.update.momentum = 0.9F;
+  terms.update.statistic_parts = 2;
+  return terms;
+}
+
+// The gradients of a part in a step, of the small layout.
+const Floats& gradients_of(std::int64_t step, int part) {
+  static std::map<std::pair<std::int64_t, int>, Floats> made;
+  Floats& values = made[{step, part}];
+  if (!values.empty()) return values;
+  std::mt19937 random(static_cast<unsigned>(1000 * step + part));
+  std::normal_distribution<float> normal;
+  values.resize(static_cast<std::size_t>(small_layout().size()));
+  std::ranges::generate(values, [&] { return normal(random); });
+  std::fill(values.end() - tensor::kControlFloats, values.end(), 0.0F);
+  values[values.size() - 14] = 8;  // samples
+  return values;
+}
+
+// What one process that holds everything comes to.
+struct Whole {
+  explicit Whole(const Plan& plan)
+      : layout(plan.layout),
+        weights(static_cast<std::size_t>(layout.size()), 0.5F),
+        slot(weights.size()) {
+    std::fill(weights.end() - tensor::kControlFloats, weights.end(), 0.0F);
+  }
+  void make(std::int64_t step, const comm::ReductionPlan& reduction) {
+    std::vector<Floats> parts;
+    std::vector<float*> at;
+    for (int part = 0; part < reduction.total_parts(); ++part)
+      parts.push_back(gradients_of(step, part));
+    for (Floats& part : parts) at.push_back(part.data());
+    Floats sums(weights.size());
+    comm::sum_parts(reduction, at, layout.size(), sums.data());
+    optim::UpdateStep update = terms_of(step).update;
+    update.update_count = step + 1;
+    for (const auto& segment : layout.segments) {
+      const auto of = [&](Floats& all) {
+        return std::span(all).subspan(static_cast<std::size_t>(segment.offset),
+                                      static_cast<std::size_t>(segment.stored));
+      };
+      optim::update(kRule, update, {segment.kind, of(weights), of(sums), {of(slot), {}}});
+    }
+    std::ranges::copy(backend::to_floats(step + 1), weights.end() - tensor::kControlFloats);
+  }
+  tensor::ParameterLayout layout;
+  Floats weights;
+  Floats slot;
+};
+
+// Servers and workers in one place, and what they have said to each other and not yet heard.
+class World {
+ public:
+  World(int servers, const comm::ReductionPlan& reduction, std::int64_t window = 1 << 20)
+      : plan_(plan_of(servers)), reduction_(reduction) {
+    const int workers = static_cast<int>(reduction.parts_of_rank.size());
+    received_.assign(static_cast<std::size_t>(workers),
+                     Floats(static_cast<std::size_t>(plan_.layout.size())));
+    outcomes_.resize(static_cast<std::size_t>(workers));
+    for (int server = 0; server < servers; ++server) {
+      outboxes_.push_back(std::make_unique<Outbox>(*this, server));
+      servers_.push_back(
+          std::make_unique<SyncServer>(plan_, server, reduction, kRule, window, *outboxes_.back()));
+      std::ranges::fill(servers_.back()->shard().weights(), 0.5F);
+      if (server == plan_.map.control_server())
+        std::ranges::fill(servers_.back()->shard().weights().last(tensor::kControlFloats), 0.0F);
+    }
+  }
+
+  SyncServer& server(int index) { return *servers_[static_cast<std::size_t>(index)]; }
+  const Plan& plan() const { return plan_; }
+  const Floats& weights_of(int worker) const { return received_[static_cast<std::size_t>(worker)]; }
+  const std::deque<backend::ControlFloats>& outcomes_of(int worker) const {
+    return outcomes_[static_cast<std::size_t>(worker)];
+  }
+
+  // All pushes of a step, in the order of each worker, the workers' mixed by chance.
+  std::vector<Push> pushes(std::int64_t step, std::mt19937& random) {
+    std::vector<std::deque<Push>> of_worker(received_.size());
+    for (const Piece& piece : plan_.map.cut(0, plan_.layout.size()))
+      for (int part = 0; part < reduction_.total_parts(); ++part) {
+        const auto worker = worker_of(part);
+        of_worker[static_cast<std::size_t>(worker)].push_back(
+            {worker, step, part, piece.offset, piece.length});
+      }
+    std::vector<Push> all;
+    for (std::size_t left = of_worker.size(); left > 0;) {
+      auto& one = of_worker[random() % of_worker.size()];
+      if (one.empty()) continue;
+      all.push_back(one.front());
+      one.pop_front();
+      if (one.empty()) --left;
+    }
+    return all;
+  }
+
+  // What a worker sends, whole; false: it must wait.
+  bool push(const Push& push) {
+    SyncServer& to = server(plan_.map.cut(push.offset, 1)[0].server);
+    const auto answer = to.offer(push);
+    if (answer.verdict == SyncServer::Verdict::kWait) return false;
+    if (answer.verdict == SyncServer::Verdict::kTake) {
+      const Floats& all = gradients_of(push.step, push.part);
+      std::copy_n(all.begin() + push.offset, push.length, answer.memory.begin());
+      if (spoil) answer.memory[0] = spoil(push, answer.memory[0]);
+      to.received(push);
+    }
+    return true;
+  }
+
+  void tell_terms(std::int64_t step) {
+    for (auto& server : servers_) server->terms(step, terms_of(step));
+  }
+
+  // What servers have said to each other, in any order.
+  void deliver(std::mt19937& random) {
+    while (!said_.empty()) {
+      const auto chosen = said_.begin() + static_cast<std::ptrdiff_t>(random() % said_.size());
+      const auto one = *chosen;
+      said_.erase(chosen);
+      one();
+    }
+  }
+
+  void make(std::int64_t step, std::mt19937& random) {
+    auto waiting = pushes(step, random);
+    const bool terms_first = random() % 2 == 0;
+    if (terms_first) tell_terms(step);
+    while (!waiting.empty()) {
+      std::vector<Push> later;
+      std::vector<bool> stands(received_.size());
+      for (const Push& one : waiting) {
+        auto&& stuck = stands[static_cast<std::size_t>(one.worker)];
+        if (stuck || !push(one)) {
+          stuck = true;
+          later.push_back(one);
+        } else if (random() % 8 == 0) {
+          EXPECT_TRUE(push(one)) << "again";
+        }
+      }
+      ASSERT_LT(later.size(), waiting.size()) << "nobody goes on";
+      waiting = std::move(later);
+    }
+    deliver(random);
+    if (!terms_first) tell_terms(step);
+    deliver(random);
+  }
+
+  std::function<float(const Push&, float)> spoil;
+
+ private:
+  class Outbox : public SyncOutbox {
+   public:
+    Outbox(World& world, int server) : world_(world), server_(server) {}
+    void ready(std::int64_t step, bool finite) override {
+      world_.said_.push_back([this, step, finite] {
+        world_.server(world_.plan_.map.control_server()).server_ready(server_, step, finite);
+      });
+    }
+    void decided(std::int64_t step, bool updated) override {
+      for (auto& server : world_.servers_)
+        if (server.get() != &world_.server(server_))
+          world_.said_.push_back(
+              [to = server.get(), step, updated] { to->decision(step, updated); });
+    }
+    void outcome(std::optional<int> worker, std::int64_t,
+                 const backend::ControlFloats& sums) override {
+      for (int to = 0; to < static_cast<int>(world_.received_.size()); ++to)
+        if (!worker || *worker == to)
+          world_.outcomes_[static_cast<std::size_t>(to)].push_back(sums);
+    }
+    void weights(std::optional<int> worker, std::int64_t, const Piece& piece,
+                 std::span<float> floats) override {
+      for (int to = 0; to < static_cast<int>(world_.received_.size()); ++to)
+        if (!worker || *worker == to)
+          std::ranges::copy(floats,
+                            world_.received_[static_cast<std::size_t>(to)].begin() + piece.offset);
+    }
+    void has_room() override {}
+
+   private:
+    World& world_;
+    int server_;
+  };
+
+  int worker_of(int part) const {
+    int worker = 0;
+    for (const int parts : reduction_.parts_of_rank) {
+      if (part < parts) return worker;
+      part -= parts;
+      ++worker;
+    }
+    return worker;
+  }
+
+  const Plan plan_;
+  const comm::ReductionPlan reduction_;
+  std::vector<std::unique_ptr<Outbox>> outboxes_;
+  std::vector<std::unique_ptr<SyncServer>> servers_;
+  std::vector<Floats> received_;
+  std::vector<std::deque<backend::ControlFloats>> outcomes_;
+  std::deque<std::function<void()>> said_;
+};
+
+TEST(SyncServer, comes_to_the_bits_of_one_process_for_any_number_of_servers) {
+  for (const auto& reduction :
+       {comm::in_rank_order(1), comm::in_rank_order(4), comm::halving_tree(8, 3)})
+    for (const int servers : {1, 2, 3, 5})
+      for (const std::int64_t window : {1, 1 << 14, 1 << 20}) {
+        std::mt19937 random(7);
+        World world(servers, reduction, window);
+        Whole whole(world.plan());
+        for (std::int64_t step = 0; step < 3; ++step) {
+          world.make(step, random);
+          whole.make(step, reduction);
+        }
+        for (int worker = 0; worker < static_cast<int>(reduction.parts_of_rank.size()); ++worker) {
+          ASSERT_EQ(world.weights_of(worker), whole.weights)
+              << servers << " servers, window " << window;
+          ASSERT_EQ(world.outcomes_of(worker).size(), 3U);
+          EXPECT_EQ(world.outcomes_of(worker)[0][2],
+                    8.0F * static_cast<float>(reduction.total_parts()));
+          EXPECT_EQ(world.outcomes_of(worker)[0][6], 1.0F) << "updated";
+        }
+      }
+}
+
+TEST(SyncServer, a_step_that_is_not_finite_on_one_server_changes_nothing_on_any) {
+  std::mt19937 random(3);
+  World world(3, comm::in_rank_order(2));
+  world.make(0, random);
+  const Floats before = world.weights_of(0);
+  world.spoil = [](const Push& push, float value) {
+    return push.step == 1 && push.part == 1 && push.offset == 0 ? INFINITY : value;
+  };
+  world.make(1, random);
+  EXPECT_EQ(world.weights_of(0), before);
+  EXPECT_EQ(world.outcomes_of(1)[1][6], 0.0F) << "updated";
+  world.make(2, random);
+  EXPECT_NE(world.weights_of(0), before);
+  EXPECT_EQ(world.server(0).step(), 3);
+}
+
+TEST(SyncServer, who_comes_back_in_mid_step_changes_nothing) {
+  std::mt19937 random(5);
+  const auto reduction = comm::in_rank_order(2);
+  World world(2, reduction);
+  Whole whole(world.plan());
+  whole.make(0, reduction);
+  auto pushes = world.pushes(0, random);
+  const std::size_t half = pushes.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) ASSERT_TRUE(world.push(pushes[i]));
+  // Of the next one the memory was given, and the connection broke.
+  const Push& cut = pushes[half];
+  SyncServer& server = world.server(world.plan().map.cut(cut.offset, 1)[0].server);
+  EXPECT_EQ(server.offer(cut).verdict, SyncServer::Verdict::kTake);
+  server.asks_again(cut.worker, 0);
+  for (const Push& one : pushes) ASSERT_TRUE(world.push(one)) << "all of it once more";
+  world.tell_terms(0);
+  world.deliver(random);
+  EXPECT_EQ(world.weights_of(0), whole.weights);
+  // The weights did not arrive: they are sent again.
+  EXPECT_EQ(world.outcomes_of(1).size(), 1U);
+  for (int i = 0; i < 2; ++i) world.server(i).asks_again(1, 0);
+  EXPECT_EQ(world.outcomes_of(1).size(), 2U);
+  EXPECT_EQ(world.weights_of(1), whole.weights);
+}
+
+TEST(SyncServer, refuses_what_no_worker_of_its_job_pushes) {
+  World world(2, comm::in_rank_order(2));
+  const Piece piece = world.server(0).shard().pieces()[1];
+  const Push good{1, 0, 1, piece.offset, piece.length};
+  Push other_part = good, other_block = good, cut = good, ahead = good;
+  other_part.part = 0;
+  other_block.offset += 1;
+  cut.length -= 1;
+  ahead.step = 1;
+  for (const Push& bad : {other_part, other_block, cut, ahead})
+    EXPECT_THROW(world.server(0).offer(bad), Error);
+  EXPECT_EQ(world.server(0).offer(good).verdict, SyncServer::Verdict::kTake);
+}
+
+}  // namespace
+}  // namespace coxswain::ps

@@ -1,0 +1,186 @@
+#include "trainer/ps/sync_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/comm/sum_parts.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::ps {
+
+namespace {
+
+[[noreturn]] void refuse(const Push& push, const char* why) {
+  throw Error(ExitCode::kPeerLost,
+              fmt::format("[ps] worker {} pushed part {} of step {} at {} ({} floats): {}",
+                          push.worker, push.part, push.step, push.offset, push.length, why));
+}
+
+}  // namespace
+
+SyncServer::SyncServer(const Plan& plan, int server, comm::ReductionPlan reduction,
+                       optim::UpdateRule rule, std::int64_t window, SyncOutbox& outbox)
+    : plan_(plan),
+      server_(server),
+      reduction_(std::move(reduction)),
+      rule_(rule),
+      outbox_(outbox),
+      shard_(plan, server),
+      finite_(static_cast<std::size_t>(plan.map.servers())) {
+  for (const Piece& piece : shard_.pieces()) blocks_.emplace_back().piece = piece;
+  const std::int64_t bytes = plan.map.block() * reduction_.total_parts() * 4;
+  window_ = static_cast<std::size_t>(std::max<std::int64_t>(1, window / bytes));
+  begin_step();
+}
+
+void SyncServer::start(std::int64_t step, std::int64_t update_count) {
+  step_ = step;
+  update_count_ = update_count;
+}
+
+void SyncServer::begin_step() {
+  for (Block& block : blocks_) {
+    block.parts.assign(static_cast<std::size_t>(reduction_.total_parts()), PartState::kMissing);
+    block.missing = reduction_.total_parts();
+    block.is_summed = false;
+  }
+  first_unsummed_ = 0;
+  terms_.reset();
+  decision_.reset();
+  std::ranges::fill(finite_, std::nullopt);
+}
+
+std::size_t SyncServer::find(const Push& push) const {
+  const auto at = std::ranges::lower_bound(blocks_, push.offset, {},
+                                           [](const Block& block) { return block.piece.offset; });
+  if (at == blocks_.end() || at->piece.offset != push.offset || at->piece.length != push.length)
+    refuse(push, "that is no block of this server");
+  return static_cast<std::size_t>(at - blocks_.begin());
+}
+
+int SyncServer::worker_of(int part) const {
+  int worker = 0;
+  for (const int parts : reduction_.parts_of_rank) {
+    if (part < parts) return worker;
+    part -= parts;
+    ++worker;
+  }
+  return -1;
+}
+
+std::span<float> SyncServer::staging(Block& block, int part) const {
+  const auto length = static_cast<std::size_t>(block.piece.length);
+  if (block.staging.size() == 0)
+    block.staging = tensor::AlignedBuffer<float>(block.piece.length * reduction_.total_parts());
+  return block.staging.span().subspan(static_cast<std::size_t>(part) * length, length);
+}
+
+SyncServer::Answer SyncServer::offer(const Push& push) {
+  const std::size_t index = find(push);
+  if (push.part < 0 || worker_of(push.part) != push.worker) refuse(push, "the part is another's");
+  if (push.step > step_) refuse(push, "the step before it is not done");
+  Block& block = blocks_[index];
+  PartState& state = block.parts[static_cast<std::size_t>(push.part)];
+  if (push.step < step_ || state == PartState::kHere) return {Verdict::kIgnore};
+  // The workers push in one order: who owes the first block is never told to wait for another.
+  if (index >= first_unsummed_ + window_) return {Verdict::kWait};
+  state = PartState::kArriving;
+  return {Verdict::kTake, staging(block, push.part)};
+}
+
+void SyncServer::received(const Push& push) {
+  if (push.step != step_) return;
+  Block& block = blocks_[find(push)];
+  PartState& state = block.parts[static_cast<std::size_t>(push.part)];
+  if (state != PartState::kArriving) return;
+  state = PartState::kHere;
+  if (--block.missing > 0) return;
+  sum(block);
+  bool has_room = false;
+  while (first_unsummed_ < blocks_.size() && blocks_[first_unsummed_].is_summed) {
+    ++first_unsummed_;
+    has_room = true;
+  }
+  if (has_room) outbox_.has_room();
+  if (first_unsummed_ == blocks_.size()) finish_sums();
+}
+
+void SyncServer::sum(Block& block) {
+  std::vector<float*> parts;
+  for (int part = 0; part < reduction_.total_parts(); ++part)
+    parts.push_back(staging(block, part).data());
+  comm::sum_parts(reduction_, parts, block.piece.length,
+                  shard_.gradients().data() + block.piece.local);
+  block.staging = {};
+  block.is_summed = true;
+}
+
+void SyncServer::finish_sums() {
+  const bool finite =
+      std::ranges::all_of(shard_.gradients(), [](float x) { return std::isfinite(x); });
+  if (holds_control()) return server_ready(server_, step_, finite);
+  outbox_.ready(step_, finite);
+}
+
+void SyncServer::lost_worker(int worker) {
+  for (Block& block : blocks_)
+    for (std::size_t part = 0; part < block.parts.size(); ++part)
+      if (block.parts[part] == PartState::kArriving && worker_of(static_cast<int>(part)) == worker)
+        block.parts[part] = PartState::kMissing;
+}
+
+std::span<float> SyncServer::control_of(std::span<float> buffer) const {
+  return buffer.last(tensor::kControlFloats);
+}
+
+void SyncServer::terms(std::int64_t step, const StepTerms& terms) {
+  if (step != step_) return;
+  terms_ = terms;
+  if (decision_) decision(step, *decision_);
+}
+
+void SyncServer::server_ready(int server, std::int64_t step, bool finite) {
+  if (step != step_) return;
+  finite_[static_cast<std::size_t>(server)] = finite;
+  if (!std::ranges::all_of(finite_, [](const auto& said) { return said.has_value(); })) return;
+  const auto sums = control_of(shard_.gradients());
+  const bool updated = sums[backend::kNotFinite] == 0 &&
+                       std::ranges::all_of(finite_, [](const auto& said) { return *said; });
+  sums[backend::kUpdated] = updated ? 1.0F : 0.0F;
+  outbox_.decided(step_, updated);
+  decision(step_, updated);
+}
+
+void SyncServer::decision(std::int64_t step, bool updated) {
+  if (step != step_) return;
+  decision_ = updated;
+  if (!terms_) return;
+  if (updated) {
+    optim::UpdateStep update = terms_->update;
+    update.update_count = ++update_count_;
+    shard_.update(rule_, update);
+    if (holds_control())
+      std::ranges::copy(backend::to_floats(update_count_), control_of(shard_.weights()).begin());
+  }
+  if (holds_control()) std::ranges::copy(control_of(shard_.gradients()), last_sums_.begin());
+  const std::int64_t done = step_++;
+  begin_step();
+  send_weights(std::nullopt, done);
+}
+
+void SyncServer::asks_again(int worker, std::int64_t step) {
+  lost_worker(worker);
+  if (step + 1 == step_) send_weights(worker, step);
+}
+
+void SyncServer::send_weights(std::optional<int> worker, std::int64_t step) {
+  if (holds_control()) outbox_.outcome(worker, step, last_sums_);
+  for (const Piece& piece : shard_.pieces())
+    outbox_.weights(worker, step, piece,
+                    shard_.weights().subspan(static_cast<std::size_t>(piece.local),
+                                             static_cast<std::size_t>(piece.length)));
+}
+
+}  // namespace coxswain::ps
