@@ -6,6 +6,7 @@
 
 #include "operator/job/gang_view.h"
 #include "operator/job/roles.h"
+#include "trainer/contract/exit_code.h"
 
 namespace coxswain::job {
 
@@ -175,6 +176,18 @@ void end_job(Status& status, Phase phase, const Finding& finding, const Stamp& s
   status.next_retry_time.reset();
 }
 
+namespace {
+
+// In the second in which it was told to leave, but not as one ends that is told.
+bool ended_of_its_own_cause(const TrainingJob& job, const Worker& worker) {
+  if (!has_ended(worker) || !worker.deletion_time || !worker.exit_code) return false;
+  const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
+  constexpr int kAsTold[] = {0, static_cast<int>(ExitCode::kSaved), 128 + 15};  // 15: SIGTERM
+  return worker.finished_time == told && std::ranges::count(kAsTold, *worker.exit_code) == 0;
+}
+
+}  // namespace
+
 std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) {
   const Condition* restarting = find_condition(job.status, condition::kRestarting);
   const bool held = restarting && restarting->status && restarting->reason == to_text(Cause::kPeer);
@@ -184,7 +197,7 @@ std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) 
   const auto consider = [&](Worker worker) {
     std::optional<Loss> loss;
     const auto stuck = stuck_time(job, worker);
-    const bool by_itself = ended_by_itself(job, worker);
+    const bool by_itself = ended_by_itself(job, worker) || ended_of_its_own_cause(job, worker);
     worker.deletion_time.reset();  // by us, so it says nothing about the cause
     if (by_itself) loss = classify(job, worker, observed.now);
     if (!has_ended(worker) && stuck && observed.now >= *stuck)

@@ -125,6 +125,18 @@ std::vector<Situation> failures() {
          seen.failed(0, 71).said("PeerLost").attempt(0);
          seen.failed(1, 137).reason("OOMKilled").attempt(0);
        }},
+      // Pods end at 50 s; they were told then, with a grace of 60 s.
+      {"takes_the_cause_of_a_peer_that_ended_in_the_second_of_its_deletion",
+       make_job().restarting(1, "Peer"),
+       [](auto& seen) {
+         seen.failed(0, 71).said("PeerLost").attempt(0).terminating(110);
+         seen.failed(1, 137).attempt(0).terminating(110);
+       }},
+      {"takes_no_end_that_was_asked_for_for_a_cause", make_job().restarting(1, "Peer"),
+       [](auto& seen) {
+         seen.failed(0, 71).said("PeerLost").attempt(0).terminating(110);
+         seen.failed(1, 143).attempt(0).terminating(110);
+       }},
       {"takes_the_cause_of_a_peer_that_is_gone", make_job().restarting(1, "Peer"),
        [](auto& seen) {
          seen.failed(1, 137).reason("OOMKilled").attempt(0).gone();
