@@ -167,6 +167,10 @@ void ThreadNetwork::stop(int rank) {
 
 void run_ranks(int size, const std::function<void(comm::Communicator&)>& body) {
   ThreadNetwork network(size);
+  run_ranks(size, [&](int rank) { return network.join(rank); }, body);
+}
+
+void run_ranks(int size, const Join& join, const std::function<void(comm::Communicator&)>& body) {
   std::mutex mutex;
   std::exception_ptr first_failure;
   {
@@ -174,7 +178,7 @@ void run_ranks(int size, const std::function<void(comm::Communicator&)>& body) {
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          const auto communicator = network.join(rank);
+          const auto communicator = join(rank);
           body(*communicator);
           communicator->finish();
         } catch (...) {

@@ -34,4 +34,8 @@ class ThreadNetwork {
 // thrown first. Communicators are finished at the body's end.
 void run_ranks(int size, const std::function<void(comm::Communicator&)>& body);
 
+// The same, of ranks that join() brings together.
+using Join = std::function<std::unique_ptr<comm::Communicator>(int rank)>;
+void run_ranks(int size, const Join& join, const std::function<void(comm::Communicator&)>& body);
+
 }  // namespace coxswain::test

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <latch>
-#include <mutex>
 #include <thread>
 
+#include "tests/support/thread_communicator.h"
 #include "tests/trainer/comm/rank_checks.h"
 #include "trainer/comm/wired_communicator.h"
 
@@ -61,26 +60,12 @@ std::unique_ptr<Communicator> join(const TcpOptions& options, WiredOptions wired
 
 void run_ranks(int size, bool encrypt, const std::function<void(Communicator&)>& body) {
   const Places places(size);
-  std::mutex mutex;
-  std::exception_ptr first_failure;
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < size; ++rank) {
-      threads.emplace_back([&, rank] {
-        try {
-          TcpOptions options = places.of(rank);
-          options.encrypt = encrypt;
-          const auto communicator = join(options);
-          body(*communicator);
-          communicator->finish();
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (!first_failure) first_failure = std::current_exception();
-        }
-      });
-    }
-  }
-  if (first_failure) std::rethrow_exception(first_failure);
+  const auto join_encrypted = [&](int rank) {
+    TcpOptions options = places.of(rank);
+    options.encrypt = encrypt;
+    return join(options);
+  };
+  test::run_ranks(size, join_encrypted, body);
 }
 
 TEST(TcpWire, sums_are_those_of_the_plan) {
