@@ -7,8 +7,6 @@
 
 namespace coxswain::backend {
 
-namespace {
-
 using tensor::host_span;
 
 // A finite times zero is zero; infinities and NaN give NaN, which stays in the sum.
@@ -24,8 +22,6 @@ bool all_finite(std::span<const float> values) {
   for (const float sum : sums) rest += sum;
   return std::isfinite(rest);
 }
-
-}  // namespace
 
 std::optional<std::int64_t> count_update(const Parameters& parameters) {
   const tensor::Segment& control = parameters.layout().control();

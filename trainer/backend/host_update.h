@@ -2,11 +2,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "trainer/backend/parameters.h"
 #include "trainer/optim/update_rule.h"
 
 namespace coxswain::backend {
+
+// Without infinities and NaN.
+bool all_finite(std::span<const float> values);
 
 // The two halves of Backend::update on a host, for parameters in its memory.
 

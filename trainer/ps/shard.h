@@ -14,7 +14,7 @@ namespace coxswain::ps {
 struct Plan {
   tensor::ParameterLayout layout;
   int num_slots = 0;
-  ShardMap map{layout, 1};
+  ShardMap map;
 };
 
 // Resource. What one server holds: its pieces of the weights, the slots and a step's gradients,

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "trainer/backend/host_update.h"
 #include "trainer/comm/sum_parts.h"
 #include "trainer/contract/error.h"
 
@@ -60,14 +60,10 @@ std::size_t SyncServer::find(const Push& push) const {
   return static_cast<std::size_t>(at - blocks_.begin());
 }
 
-int SyncServer::worker_of(int part) const {
-  int worker = 0;
-  for (const int parts : reduction_.parts_of_rank) {
-    if (part < parts) return worker;
-    part -= parts;
-    ++worker;
-  }
-  return -1;
+bool SyncServer::brings(int worker, int part) const {
+  if (worker < 0 || worker >= std::ssize(reduction_.parts_of_rank)) return false;
+  const int first = reduction_.first_part(worker);
+  return part >= first && part < first + reduction_.parts_of_rank[static_cast<std::size_t>(worker)];
 }
 
 std::span<float> SyncServer::staging(Block& block, int part) const {
@@ -79,7 +75,7 @@ std::span<float> SyncServer::staging(Block& block, int part) const {
 
 SyncServer::Answer SyncServer::offer(const Push& push) {
   const std::size_t index = find(push);
-  if (push.part < 0 || worker_of(push.part) != push.worker) refuse(push, "the part is another's");
+  if (!brings(push.worker, push.part)) refuse(push, "the part is another's");
   if (push.step > step_) refuse(push, "the step before it is not done");
   Block& block = blocks_[index];
   PartState& state = block.parts[static_cast<std::size_t>(push.part)];
@@ -118,8 +114,7 @@ void SyncServer::sum(Block& block) {
 }
 
 void SyncServer::finish_sums() {
-  const bool finite =
-      std::ranges::all_of(shard_.gradients(), [](float x) { return std::isfinite(x); });
+  const bool finite = backend::all_finite(shard_.gradients());
   if (holds_control()) return server_ready(server_, step_, finite);
   outbox_.ready(step_, finite);
 }
@@ -127,7 +122,7 @@ void SyncServer::finish_sums() {
 void SyncServer::lost_worker(int worker) {
   for (Block& block : blocks_)
     for (std::size_t part = 0; part < block.parts.size(); ++part)
-      if (block.parts[part] == PartState::kArriving && worker_of(static_cast<int>(part)) == worker)
+      if (block.parts[part] == PartState::kArriving && brings(worker, static_cast<int>(part)))
         block.parts[part] = PartState::kMissing;
 }
 
@@ -135,7 +130,7 @@ std::span<float> SyncServer::control_of(std::span<float> buffer) const {
   return buffer.last(tensor::kControlFloats);
 }
 
-void SyncServer::terms(std::int64_t step, const StepTerms& terms) {
+void SyncServer::terms(std::int64_t step, const optim::UpdateStep& terms) {
   if (step != step_) return;
   terms_ = terms;
   if (decision_) decision(step, *decision_);
@@ -158,7 +153,7 @@ void SyncServer::decision(std::int64_t step, bool updated) {
   decision_ = updated;
   if (!terms_) return;
   if (updated) {
-    optim::UpdateStep update = terms_->update;
+    optim::UpdateStep update = *terms_;
     update.update_count = ++update_count_;
     shard_.update(rule_, update);
     if (holds_control())

@@ -11,11 +11,6 @@
 
 namespace coxswain::ps {
 
-// Value. What a worker says of a step before the servers can make it.
-struct StepTerms {
-  optim::UpdateStep update;  // but for update_count, which the servers keep
-};
-
 // Value. A part of one block of a step's gradients, on its way from a worker.
 struct Push {
   int worker = 0;
@@ -74,7 +69,8 @@ class SyncServer {
   // A worker that has come back has not got the weights of `step`.
   void asks_again(int worker, std::int64_t step);
 
-  void terms(std::int64_t step, const StepTerms& terms);
+  // What a worker says of a step before the servers can make it; they count the updates themselves.
+  void terms(std::int64_t step, const optim::UpdateStep& terms);
   void server_ready(int server, std::int64_t step, bool finite);
   void decision(std::int64_t step, bool updated);
 
@@ -90,7 +86,7 @@ class SyncServer {
 
   std::size_t find(const Push& push) const;
   std::span<float> staging(Block& block, int part) const;
-  int worker_of(int part) const;
+  bool brings(int worker, int part) const;
   void sum(Block& block);
   void finish_sums();
   void decide_if_all_ready();
@@ -111,7 +107,7 @@ class SyncServer {
   std::vector<Block> blocks_;
   std::size_t first_unsummed_ = 0;
   std::size_t window_ = 1;  // blocks
-  std::optional<StepTerms> terms_;
+  std::optional<optim::UpdateStep> terms_;
   std::optional<bool> decision_;
   std::vector<std::optional<bool>> finite_;  // of each server; where the control segment is
   backend::ControlFloats last_sums_{};

@@ -32,11 +32,11 @@ Plan plan_of(int servers, int num_slots = 1) {
 
 const optim::UpdateRule kRule{.weight_decay = 1e-3F};
 
-StepTerms terms_of(std::int64_t step) {
-  StepTerms terms;
-  terms.update.lr = 0.1F / static_cast<float>(step + 1);
-  terms.update.momentum = 0.9F;
-  terms.update.statistic_parts = 2;
+optim::UpdateStep terms_of(std::int64_t step) {
+  optim::UpdateStep terms;
+  terms.lr = 0.1F / static_cast<float>(step + 1);
+  terms.momentum = 0.9F;
+  terms.statistic_parts = 2;
   return terms;
 }
 
@@ -70,7 +70,7 @@ struct Whole {
     for (Floats& part : parts) at.push_back(part.data());
     Floats sums(weights.size());
     comm::sum_parts(reduction, at, layout.size(), sums.data());
-    optim::UpdateStep update = terms_of(step).update;
+    optim::UpdateStep update = terms_of(step);
     update.update_count = step + 1;
     for (const auto& segment : layout.segments) {
       const auto of = [&](Floats& all) {
@@ -116,10 +116,11 @@ class World {
   std::vector<Push> pushes(std::int64_t step, std::mt19937& random) {
     std::vector<std::deque<Push>> of_worker(received_.size());
     for (const Piece& piece : plan_.map.cut(0, plan_.layout.size()))
-      for (int part = 0; part < reduction_.total_parts(); ++part) {
-        const auto worker = worker_of(part);
-        of_worker[static_cast<std::size_t>(worker)].push_back(
-            {worker, step, part, piece.offset, piece.length});
+      for (std::size_t worker = 0; worker < of_worker.size(); ++worker) {
+        const int rank = static_cast<int>(worker);
+        for (int i = 0; i < reduction_.parts_of_rank[worker]; ++i)
+          of_worker[worker].push_back(
+              {rank, step, reduction_.first_part(rank) + i, piece.offset, piece.length});
       }
     std::vector<Push> all;
     for (std::size_t left = of_worker.size(); left > 0;) {
@@ -220,16 +221,6 @@ class World {
     World& world_;
     int server_;
   };
-
-  int worker_of(int part) const {
-    int worker = 0;
-    for (const int parts : reduction_.parts_of_rank) {
-      if (part < parts) return worker;
-      part -= parts;
-      ++worker;
-    }
-    return worker;
-  }
 
   const Plan plan_;
   const comm::ReductionPlan reduction_;
