@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "operator/cluster/keys.h"
+#include "operator/job/roles.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/run_files.h"
 
@@ -42,10 +43,10 @@ bool is_free(int port) {
   return bind(probe.get(), reinterpret_cast<sockaddr*>(&place), sizeof place) == 0;
 }
 
-// The first of so many ports in a row on which nobody listens, from where no outgoing connection
-// gets one. Whoever takes one meanwhile makes the attempt fail, and the next one looks again.
+// The first of so many ports in a row on which nobody listens. Whoever takes one meanwhile makes
+// the attempt fail, and the next one looks again.
 int free_ports(int count) {
-  constexpr int kFirst = 20000, kEnd = 30000, kTries = 1000;
+  constexpr int kFirst = job::kFirstHostPort, kEnd = job::kEndOfHostPorts, kTries = 1000;
   std::random_device random;
   for (int i = 0; i < kTries && count <= kEnd - kFirst; ++i) {
     const int first = std::uniform_int_distribution(kFirst, kEnd - count)(random);

@@ -138,8 +138,7 @@ bool ended_by_itself(const TrainingJob& job, const Worker& worker) {
   if (!has_ended(worker)) return false;
   if (!worker.deletion_time || !worker.disruption.empty() || worker.reason == "OOMKilled")
     return true;
-  const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
-  return worker.finished_time && *worker.finished_time < told;
+  return worker.finished_time && *worker.finished_time < *told_time(job, worker);
 }
 
 std::string to_text(Cause cause) {

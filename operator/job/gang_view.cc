@@ -44,6 +44,11 @@ bool has_ended(const Worker& worker) {
   return worker.phase == WorkerPhase::kSucceeded || worker.phase == WorkerPhase::kFailed;
 }
 
+std::optional<Time> told_time(const TrainingJob& job, const Worker& worker) {
+  if (!worker.deletion_time) return std::nullopt;
+  return *worker.deletion_time - job.spec.run_policy.termination_grace;
+}
+
 std::optional<Time> stuck_time(const TrainingJob& job, const Worker& worker) {
   if (!worker.deletion_time) return std::nullopt;
   return worker.grace_end.value_or(*worker.deletion_time) + job.spec.run_policy.stuck_termination;

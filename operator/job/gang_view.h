@@ -26,6 +26,9 @@ GangView view_gang(const TrainingJob& job, const Observed& observed);
 
 bool has_ended(const Worker& worker);
 
+// When it was told to leave; nullopt: it was not.
+std::optional<Time> told_time(const TrainingJob& job, const Worker& worker);
+
 // When a terminating worker counts as stuck; nullopt: it isn't terminating.
 std::optional<Time> stuck_time(const TrainingJob& job, const Worker& worker);
 

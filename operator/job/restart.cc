@@ -25,6 +25,14 @@ Loss forced_loss(const TrainingJob& job, const Worker& worker, Time now) {
   return loss;
 }
 
+// In the second in which it was told to leave, but not as one ends that is told.
+bool ended_of_its_own_cause(const TrainingJob& job, const Worker& worker) {
+  if (!has_ended(worker) || !worker.deletion_time || !worker.exit_code) return false;
+  constexpr int kAsTold[] = {0, static_cast<int>(ExitCode::kSaved), 128 + 15};  // 15: SIGTERM
+  return worker.finished_time == told_time(job, worker) &&
+         std::ranges::count(kAsTold, *worker.exit_code) == 0;
+}
+
 // A gang that does not come together once may be the cluster's accident; twice in a row, with no
 // Running between, it is taken for the job's own failure.
 bool failed_to_start_before(const Status& status) {
@@ -175,18 +183,6 @@ void end_job(Status& status, Phase phase, const Finding& finding, const Stamp& s
   status.completion_time = stamp.time;
   status.next_retry_time.reset();
 }
-
-namespace {
-
-// In the second in which it was told to leave, but not as one ends that is told.
-bool ended_of_its_own_cause(const TrainingJob& job, const Worker& worker) {
-  if (!has_ended(worker) || !worker.deletion_time || !worker.exit_code) return false;
-  const Time told = *worker.deletion_time - job.spec.run_policy.termination_grace;
-  constexpr int kAsTold[] = {0, static_cast<int>(ExitCode::kSaved), 128 + 15};  // 15: SIGTERM
-  return worker.finished_time == told && std::ranges::count(kAsTold, *worker.exit_code) == 0;
-}
-
-}  // namespace
 
 std::optional<Loss> held_loss(const TrainingJob& job, const Observed& observed) {
   const Condition* restarting = find_condition(job.status, condition::kRestarting);

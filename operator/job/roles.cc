@@ -38,10 +38,6 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .task = "ps"},
 }};
 
-// Below NodePorts (30000) and the ports of outgoing connections (32768), above what clusters run on
-// their nodes.
-constexpr int kFirst = 20000;
-constexpr int kEnd = 30000;
 constexpr int kOfAnyPod = 4;  // in a row; then one for each rank of a worker
 
 // With the last mixing of MurmurHash3: attempts differ in their last bits alone.
@@ -121,9 +117,9 @@ int draw_host_port(const TrainingJob& job, int attempt) {
   if (std::ranges::none_of(roles_of(job.spec), on_host)) return 0;
   const int in_a_row =
       kOfAnyPod + (trains_over_tcp(job.spec) ? slots_per_worker(job.spec) : 0);
-  const auto draws = static_cast<std::uint32_t>((kEnd - kFirst) / in_a_row);
+  const auto draws = static_cast<std::uint32_t>((kEndOfHostPorts - kFirstHostPort) / in_a_row);
   const std::uint32_t draw = scattered(fmt::format("{} {}", job.metadata.uid, attempt)) % draws;
-  return kFirst + in_a_row * static_cast<int>(draw);
+  return kFirstHostPort + in_a_row * static_cast<int>(draw);
 }
 
 }  // namespace coxswain::job

@@ -8,6 +8,11 @@
 
 namespace coxswain::job {
 
+// What a job may take of a machine's ports: below NodePorts (30000) and the ports of outgoing
+// connections (32768), above what clusters run on their nodes.
+inline constexpr int kFirstHostPort = 20000;
+inline constexpr int kEndOfHostPorts = 30000;
+
 // Where the programs of a job listen: on the ports of the contract; on the host's network, where
 // all pods of a node share one set of ports, on some in a row of the attempt's own.
 struct Ports {
