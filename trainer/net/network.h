@@ -74,7 +74,7 @@ class Network {
   void stop_listening();
 
   // `id` comes back in sent(). The pieces are the network's until then.
-  void send(LinkId link, std::uint32_t tag, Pieces pieces, std::uint64_t id);
+  void send(LinkId link, const Label& label, Pieces pieces, std::uint64_t id);
   void send_beat(LinkId link);  // unless something waits to be sent: that is as good
   // The orderly end of a link: left() comes when the other has said so too.
   void say_goodbye(LinkId link);
@@ -85,6 +85,9 @@ class Network {
 
   // Moves what can be moved without waiting. False: there was nothing.
   bool poll();
+  // Waits for something to move, as long, or until it is woken.
+  void wait(std::chrono::nanoseconds limit);
+  void wake();  // on any thread
 
  private:
   struct State;

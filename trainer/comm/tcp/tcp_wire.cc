@@ -132,8 +132,8 @@ std::string TcpWire::missing() const {
 }
 
 void TcpWire::send(int peer, int tag, const Pieces& pieces, MessageId id) {
-  network_.send(peers_[static_cast<std::size_t>(peer)].link, static_cast<std::uint32_t>(tag),
-                pieces, id);
+  network_.send(peers_[static_cast<std::size_t>(peer)].link,
+                {.tag = static_cast<std::uint32_t>(tag)}, pieces, id);
 }
 
 void TcpWire::receive(int peer, int tag, const Pieces& pieces, MessageId id) {
@@ -177,7 +177,7 @@ void TcpWire::joined(net::LinkId link) { peer_of(link).has_joined = true; }
 std::optional<net::Pieces> TcpWire::place(net::LinkId link, const net::FrameHead& message) {
   Peer& peer = peer_of(link);
   const auto found =
-      std::ranges::find(peer.expected, static_cast<int>(message.tag), &Expected::tag);
+      std::ranges::find(peer.expected, static_cast<int>(message.label.tag), &Expected::tag);
   if (found == peer.expected.end()) return std::nullopt;
   std::uint64_t length = 0;
   for (const auto& piece : found->pieces) length += piece.size();
