@@ -163,6 +163,9 @@ void TcpWire::close() {
 }
 
 std::optional<net::Refusal> TcpWire::admit(net::LinkId link, const net::Hello& theirs) {
+  if (theirs.role != options_.hello.role || theirs.rank >= size())
+    return net::Refusal{fmt::format("{} refuses {}: there is no such rank",
+                                    name_of(options_.hello), name_of(theirs))};
   Peer& peer = peers_[static_cast<std::size_t>(theirs.rank)];
   if (theirs.rank == rank() || peer.link != 0)
     return net::Refusal{fmt::format("{} refuses a second {}: each rank may be there once",
