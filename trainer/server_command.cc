@@ -11,6 +11,7 @@
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
 #include "trainer/ps/serve.h"
+#include "trainer/ps/sync_training.h"
 #include "trainer/report/progress_endpoint.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/step_plan.h"
@@ -21,8 +22,8 @@ namespace {
 
 using contract::WorkerEnv;
 
-// Any wish to end is one to leave: the servers of a job end only when they are told to. To be called
-// before any other thread starts.
+// Any wish to end is one to leave: the servers of a job end only when they are told to. To be
+// called before any other thread starts.
 void stop_on_signals(std::atomic<bool>& stop) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -51,13 +52,12 @@ void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
   const train::TrainOptions options = make_train_options(config, env);
   net::NetworkOptions network = network_options(config, env, env.index);
   network.port = servers[static_cast<std::size_t>(env.index)].port;
-  ps::ServerOptions server;
-  server.hello = network.hello;
-  server.servers = servers;
-  server.reduction =
+  ps::SyncOptions sync;
+  sync.reduction =
       train::StepCut{env.world_size, options.virtual_shards, options.accumulate}.reduction();
-  server.rule = options.rule;
-  server.num_slots = static_cast<int>(train::slot_names(options).size());
+  sync.rule = options.rule;
+  sync.num_slots = static_cast<int>(train::slot_names(options).size());
+  ps::SyncTraining server({network.hello, servers}, std::move(sync));
   ps::ServeOptions patience;
   patience.startup_seconds = env.startup_seconds;
   patience.on_waiting = [&env](const std::string& missing) {

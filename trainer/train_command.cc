@@ -201,7 +201,7 @@ class RankProcess {
     access.client.worker = rank_;
     access.client.servers = server_addresses(*env_);
     access.client.startup_deadline = env_->startup_seconds * 3 / 4;
-    access.client.step_deadline = static_cast<int>(config.step_deadline_seconds);
+    access.client.answer_deadline = static_cast<int>(config.step_deadline_seconds);
     return train::make_parameter_server_strategy(std::move(access));
   }
 

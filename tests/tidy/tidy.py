@@ -64,7 +64,8 @@ THIRD_PARTY = {
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
-        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/message", "trainer/ps/server", "trainer/ps/shard", "trainer/ps/sync",
+        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/server", "trainer/ps/shard",
+        "trainer/ps/sync",
         "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")

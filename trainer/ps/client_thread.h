@@ -12,9 +12,9 @@
 
 namespace coxswain::ps {
 
-// Resource. A SyncClient on a thread of its own, which alone touches the connections: what is pushed
-// leaves while the caller computes. For one caller; every call throws what the thread met: Error(65,
-// 69, 71).
+// Resource. A SyncClient on a thread of its own, which alone touches the connections: what is
+// pushed leaves while the caller computes. For one caller; every call throws what the thread met:
+// Error(65, 69, 71).
 class ClientThread {
  public:
   ClientThread(const net::NetworkOptions& network, const ClientOptions& options, const Plan& plan,

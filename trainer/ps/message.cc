@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "trainer/contract/error.h"
@@ -27,8 +29,8 @@ std::int64_t number(std::uint64_t value, std::int64_t most, const char* name) {
 }  // namespace
 
 net::Label label_of(const Message& message) {
-  return {.tag = static_cast<std::uint32_t>(message.what) |
-                 static_cast<std::uint32_t>(message.part) << kPartShift,
+  return {.tag = static_cast<std::uint32_t>(message.what) | static_cast<std::uint32_t>(message.part)
+                                                                << kPartShift,
           .sequence = static_cast<std::uint64_t>(message.step),
           .offset = static_cast<std::uint64_t>(message.offset)};
 }
@@ -55,7 +57,9 @@ Numbers encode(const Beginning& beginning) {
   return numbers;
 }
 
-Beginning decode_beginning(std::span<const std::int64_t> numbers) {
+Beginning decode_beginning(std::span<const std::byte> bytes) {
+  Numbers numbers(bytes.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
   if (numbers.size() < kBeforeSegments || (numbers.size() - kBeforeSegments) % kOfSegment != 0)
     refuse(fmt::format("a beginning of {} numbers", numbers.size()));
   if (numbers[0] < 0 || numbers[1] < 0)
@@ -74,6 +78,16 @@ Beginning decode_beginning(std::span<const std::int64_t> numbers) {
     segment.stored = stored;
   }
   return {tensor::pack(std::move(segments)), numbers[0], numbers[1]};
+}
+
+Terms encode(const optim::UpdateStep& step) {
+  return {step.lr, step.momentum, step.statistic_parts};
+}
+
+optim::UpdateStep decode_terms(std::span<const std::byte> bytes) {
+  Terms terms{};
+  std::memcpy(terms.data(), bytes.data(), std::min(bytes.size(), sizeof terms));
+  return {.lr = terms[0], .momentum = terms[1], .update_count = 0, .statistic_parts = terms[2]};
 }
 
 }  // namespace coxswain::ps

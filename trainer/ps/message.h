@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "trainer/net/frame.h"
+#include "trainer/optim/update_rule.h"
 #include "trainer/tensor/parameter_layout.h"
 
 // PURE: what the workers and servers of a job say to each other.
@@ -41,6 +44,9 @@ struct Message {
 net::Label label_of(const Message& message);
 // Throws Error(71) for what no process of a job says.
 Message message_of(const net::FrameHead& head);
+inline std::int64_t floats_of(const Message& message) {
+  return message.bytes / static_cast<std::int64_t>(sizeof(float));
+}
 
 // Value. What servers need to know before the first step of an attempt.
 struct Beginning {
@@ -51,9 +57,14 @@ struct Beginning {
 };
 using Numbers = std::vector<std::int64_t>;
 Numbers encode(const Beginning& beginning);
-// Throws Error(71) for numbers that are none.
-Beginning decode_beginning(std::span<const std::int64_t> numbers);
+// Throws Error(71) for bytes that are none.
+Beginning decode_beginning(std::span<const std::byte> bytes);
 
 inline constexpr std::int64_t kMaxBeginning = std::int64_t{1} << 20;  // bytes
+
+// Rate, momentum, parts of statistics; the servers count the updates.
+using Terms = std::array<float, 3>;
+Terms encode(const optim::UpdateStep& step);
+optim::UpdateStep decode_terms(std::span<const std::byte> bytes);  // of a Terms
 
 }  // namespace coxswain::ps

@@ -43,9 +43,8 @@ class Patience {
 
 }  // namespace
 
-void serve(const net::NetworkOptions& network_options, const ServerOptions& server_options,
-           const ServeOptions& options, const std::atomic<bool>& stop) {
-  Server server(server_options);
+void serve(const net::NetworkOptions& network_options, Server& server, const ServeOptions& options,
+           const std::atomic<bool>& stop) {
   net::Network network(network_options, server);
   server.use(network);
   Patience patience(options);

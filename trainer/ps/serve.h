@@ -15,9 +15,9 @@ struct ServeOptions {
   std::function<void(const std::string& missing)> on_waiting = nullptr;
 };
 
-// Serves until `stop`. Throws Error(69) when training has not begun in time, 71 when all workers are
-// gone for as long, both naming who is missing; 65 when this server does not belong to the job.
-void serve(const net::NetworkOptions& network, const ServerOptions& server,
-           const ServeOptions& options, const std::atomic<bool>& stop);
+// Serves until `stop`. Throws Error(69) when training has not begun in time, 71 when all workers
+// are gone for as long, both naming who is missing; 65 when this server does not belong to the job.
+void serve(const net::NetworkOptions& network, Server& server, const ServeOptions& options,
+           const std::atomic<bool>& stop);
 
 }  // namespace coxswain::ps

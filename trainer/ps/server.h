@@ -2,43 +2,38 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/net/network.h"
 #include "trainer/ps/message.h"
-#include "trainer/ps/sync_server.h"
 
 namespace coxswain::ps {
 
 // Value. What a server knows before anyone calls.
 struct ServerOptions {
-  net::Hello hello;  // its rank: which of the servers; its world size: the workers
+  net::Hello hello;                   // its rank: which of the servers; its world size: the workers
   std::vector<net::Address> servers;  // all of them, this one too
-  comm::ReductionPlan reduction;
-  optim::UpdateRule rule;
-  int num_slots = 0;
-  std::int64_t window = std::int64_t{32} << 20;  // see SyncServer
 };
 
-// One server: what comes over its connections, to the state machine, and back. No thread, no clock,
-// no socket of its own: whoever owns the links calls tick() once a second.
-//
-// The first step waits for worker 0 to say what is trained and from where (Beginning, State).
-class Server : public net::NetworkEvents, private SyncOutbox {
+// One server's connections: who is there, and who said what. No thread, no clock, no socket of its
+// own: whoever owns the links calls tick() once a second. What is said, and what comes of it, is a
+// subclass's.
+class Server : public net::NetworkEvents {
  public:
-  explicit Server(ServerOptions options);
+  explicit Server(ServerOptions options) : options_(std::move(options)) {}
 
   void use(net::Links& links);  // and calls the servers before this one
-  // Beats to all; who was silent for kMostSilentTicks is dropped.
+  // Beats to all; who was silent for long is dropped.
   void tick();
 
-  bool has_begun() const { return floats_missing_ == 0; }
+  virtual bool has_begun() const = 0;
   bool is_alone() const { return workers_.empty(); }
   std::string missing_workers() const;  // "worker 1 (why it left), ..."; empty: none
-  std::int64_t step() const { return machine_ ? machine_->step() : 0; }
+  // What another process of the job that does not take this one has said; it is final.
+  const std::optional<net::Refusal>& refused() const { return refused_; }
 
   std::optional<net::Refusal> admit(net::LinkId link, const net::Hello& theirs) override;
   void joined(net::LinkId link) override;
@@ -49,35 +44,38 @@ class Server : public net::NetworkEvents, private SyncOutbox {
   void left(net::LinkId link, const std::string& why) override;
   void not_reached(const net::Address&, const net::Refusal& refusal) override;
 
-  // What another process of the job that does not take this one has said; it is final.
-  const std::optional<net::Refusal>& refused() const { return refused_; }
-
- private:
+ protected:
   struct Peer {
     net::Hello hello;
     bool has_joined = false;
     int silent_ticks = 0;
     std::vector<std::byte> scratch;  // of a message that belongs nowhere else
     bool is_worker() const { return hello.role == kWorker; }
+    bool leads() const { return is_worker() && hello.rank == 0; }
   };
 
-  std::span<std::byte> place_of(Peer& peer, const Message& message);
-  std::span<float> state_of(const Message& message);
-  void begin(const Beginning& beginning);
-  void take_state(const Message& message);
-  void send_slots(int worker, std::int64_t step);
-  void say(net::LinkId link, const Message& message, std::span<float> floats = {});
-  void say_to_workers(std::optional<int> worker, const Message& message, std::span<float> floats);
+  // Where a message's bytes belong; nullopt: it waits. May throw Error(71), which ends the link.
+  virtual std::optional<std::span<std::byte>> place_of(Peer& peer, const Message& message) = 0;
+  virtual void take(Peer& peer, const Message& message) = 0;  // its bytes are there
+  virtual void worker_left(int worker) = 0;
+  virtual void server_joined(int server) = 0;
+
+  // Room in the peer's scratch. Throws Error(71) for more bytes than that.
+  static std::span<std::byte> scratch(Peer& peer, const Message& message, std::int64_t most);
+  [[noreturn]] static void refuse(const Peer& peer, const Message& message, const char* why);
+
+  // To a process that is there; its memory stays as it is until it has it.
+  void say_to_worker(int worker, const Message& message, std::span<float> floats = {});
+  void say_to_workers(const Message& message, std::span<float> floats = {});
   void say_to_servers(const Message& message);
+  void resume_workers();  // what was told to wait is offered again
+
   int index() const { return options_.hello.rank; }
   int num_servers() const { return static_cast<int>(options_.servers.size()); }
+  int num_workers() const { return options_.hello.world_size; }
 
-  void ready(std::int64_t step, bool finite) override;
-  void decided(std::int64_t step, bool updated) override;
-  void outcome(std::optional<int> worker, std::int64_t step, std::span<float> sums) override;
-  void weights(std::optional<int> worker, std::int64_t step, const Piece& piece,
-               std::span<float> floats) override;
-  void has_room() override;
+ private:
+  void say(net::LinkId link, const Message& message, std::span<float> floats);
 
   static constexpr const char* kWorker = "worker";
 
@@ -88,9 +86,6 @@ class Server : public net::NetworkEvents, private SyncOutbox {
   std::map<int, net::LinkId> servers_;
   std::map<int, std::string> farewells_;  // why a worker left last
   std::optional<net::Refusal> refused_;
-  std::unique_ptr<SyncServer> machine_;
-  std::optional<Beginning> beginning_;
-  std::int64_t floats_missing_ = -1;  // of its state; -1: nothing is known
 };
 
 }  // namespace coxswain::ps

@@ -53,11 +53,9 @@ void SyncServer::begin_step() {
 }
 
 std::size_t SyncServer::find(const Push& push) const {
-  const auto at = std::ranges::lower_bound(blocks_, push.offset, {},
-                                           [](const Block& block) { return block.piece.offset; });
-  if (at == blocks_.end() || at->piece.offset != push.offset || at->piece.length != push.length)
-    refuse(push, "that is no block of this server");
-  return static_cast<std::size_t>(at - blocks_.begin());
+  const Piece* piece = shard_.find(push.offset, push.length);
+  if (piece == nullptr) refuse(push, "that is no block of this server");
+  return static_cast<std::size_t>(piece - shard_.pieces().data());
 }
 
 bool SyncServer::brings(int worker, int part) const {
@@ -187,9 +185,7 @@ void SyncServer::asks_again(int worker, std::int64_t step) {
 void SyncServer::send_weights(std::optional<int> worker, std::int64_t step) {
   if (holds_control()) outbox_.outcome(worker, step, last_sums_);
   for (const Piece& piece : shard_.pieces())
-    outbox_.weights(worker, step, piece,
-                    shard_.weights().subspan(static_cast<std::size_t>(piece.local),
-                                             static_cast<std::size_t>(piece.length)));
+    outbox_.weights(worker, step, piece, Shard::of(shard_.weights(), piece));
 }
 
 }  // namespace coxswain::ps

@@ -111,9 +111,9 @@ class SyncServer {
   std::size_t window_ = 1;  // blocks
   std::optional<optim::UpdateStep> terms_;
   std::optional<bool> decision_;
-  std::optional<bool> last_decision_;  // of the step before
+  std::optional<bool> last_decision_;        // of the step before
   std::vector<std::optional<bool>> finite_;  // of each server; where the control segment is
-  backend::ControlFloats last_sums_{};  // of the step before; where the control segment is
+  backend::ControlFloats last_sums_{};       // of the step before; where the control segment is
 };
 
 }  // namespace coxswain::ps

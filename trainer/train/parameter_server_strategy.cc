@@ -94,9 +94,8 @@ void ParameterServerStrategy::begin(const StepPlan& plan) {
 
 void ParameterServerStrategy::begin_micro_batch(bool stop) {
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
-  with_.parameters.memory().write(
-      backend::to_control(stop, waiting),
-      with_.parameters.gradients(with_.parameters.layout().control()));
+  with_.parameters.memory().write(backend::to_control(stop, waiting),
+                                  with_.parameters.gradients(with_.parameters.layout().control()));
 }
 
 void ParameterServerStrategy::push(const Range& block, const std::vector<tensor::Slice>& parts) {

@@ -19,8 +19,8 @@ struct ServerAccess {
 
 // Resource. Servers hold the weights and what the optimizer keeps: every worker pushes its
 // gradients, block by block while backward runs, and gets the weights that they come to; the bits
-// are AllReduceStrategy's (docs/design.md, "Parameter server"). The communicator carries what is not
-// gradients.
+// are AllReduceStrategy's (docs/design.md, "Parameter server"). The communicator carries what is
+// not gradients.
 class ParameterServerStrategy : public Strategy {
  public:
   // Throws Error when the parameters are not in the host's memory (70), or for more servers than
@@ -50,7 +50,7 @@ class ParameterServerStrategy : public Strategy {
   RankSums sums_;
   const int first_part_;  // of this rank
   Course course_;
-  std::int64_t step_ = 0;  // finished
+  std::int64_t step_ = 0;              // finished
   double untold_seconds_waiting_ = 0;  // for the last weights: goes with the next gradients
   std::deque<StepOutcome> untold_;
 };
