@@ -107,6 +107,8 @@ void Server::left(net::LinkId link, const std::string& why) {
   if (peer.is_worker()) {
     farewells_[peer.hello.rank] = why.empty() ? "it has said goodbye" : why;
     worker_left(peer.hello.rank);
+  } else {
+    server_left(peer.hello.rank);
   }
   const int rank = peer.hello.rank;
   const bool is_mine_to_call = !peer.is_worker() && rank < index();
@@ -120,20 +122,25 @@ void Server::not_reached(const net::Address&, const net::Refusal& refusal) {
   if (refusal.code != ExitCode::kPeersMissing) refused_ = refusal;
 }
 
-void Server::say(net::LinkId link, const Message& message, std::span<float> floats) {
+void Server::say(net::LinkId link, const Message& message, std::span<std::byte> bytes) {
   if (!peers_.at(link).has_joined) return;
   net::Pieces pieces;
-  if (!floats.empty()) pieces.push_back(std::as_writable_bytes(floats));
+  if (!bytes.empty()) pieces.push_back(bytes);
   links_->send(link, label_of(message), std::move(pieces), 0);
 }
 
 void Server::say_to_worker(int worker, const Message& message, std::span<float> floats) {
   const auto found = workers_.find(worker);
-  if (found != workers_.end()) say(found->second, message, floats);
+  if (found != workers_.end()) say(found->second, message, std::as_writable_bytes(floats));
 }
 
 void Server::say_to_workers(const Message& message, std::span<float> floats) {
-  for (const auto& [worker, link] : workers_) say(link, message, floats);
+  for (const auto& [worker, link] : workers_) say(link, message, std::as_writable_bytes(floats));
+}
+
+void Server::say_to_server(int server, const Message& message, std::span<std::byte> bytes) {
+  const auto found = servers_.find(server);
+  if (found != servers_.end()) say(found->second, message, bytes);
 }
 
 void Server::say_to_servers(const Message& message) {

@@ -29,6 +29,7 @@ class World {
       servers_.push_back(
           std::make_unique<SyncServer>(plan_, server, reduction, kRule, window, *outboxes_.back()));
       std::ranges::fill(servers_.back()->shard().weights(), 0.5F);
+      servers_.back()->copy_holds(0);
       if (server == plan_.map.control_server())
         std::ranges::fill(servers_.back()->shard().weights().last(tensor::kControlFloats), 0.0F);
     }
@@ -145,6 +146,10 @@ class World {
                             world_.received_[static_cast<std::size_t>(to)].begin() + piece.offset);
     }
     void has_room() override {}
+    void copy_sums(std::int64_t, const Piece&, std::span<float>) override {}
+    void copy_commit(std::int64_t step, bool, const optim::UpdateStep&) override {
+      world_.said_.push_back([this, step] { world_.server(server_).copy_holds(step + 1); });
+    }
 
    private:
     World& world_;

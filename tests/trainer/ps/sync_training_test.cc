@@ -112,18 +112,16 @@ class Worker {
   std::size_t next_block_ = 0;
 };
 
+constexpr std::int64_t kSteps = 5;
+
 class World {
  public:
   World(int servers, const comm::ReductionPlan& reduction, std::int64_t steps, unsigned seed)
       : network(seed), plan_(plan_of(servers)), reduction_(reduction) {
     const int num_workers = static_cast<int>(reduction.parts_of_rank.size());
-    for (int i = 0; i < servers; ++i) {
-      ServerOptions options{hello_of("server", i, num_workers), addresses(servers)};
-      servers_.push_back(std::make_unique<SyncTraining>(
-          options,
-          SyncOptions{.reduction = reduction, .rule = kRule, .num_slots = 1, .window = 1 << 14}));
-      servers_.back()->use(network.add(to_text(address_of(i)), options.hello, *servers_.back()));
-    }
+    servers_.resize(static_cast<std::size_t>(servers));
+    incarnations_.resize(servers_.size(), -1);
+    for (int i = 0; i < servers; ++i) start_server(i);
     for (int i = 0; i < num_workers; ++i) {
       workers.push_back(std::make_unique<Worker>(i, plan_, reduction, steps));
       workers.back()->client().use(network.add("worker " + std::to_string(i),
@@ -134,19 +132,47 @@ class World {
 
   bool is_done() const { return std::ranges::all_of(workers, &Worker::is_done); }
 
-  // Until all workers are done. False: nothing happens any more.
-  bool run(double break_chance) {
-    bool all_begun = false;
-    int idle = 0;
-    while (!is_done()) {
-      workers[static_cast<std::size_t>(network.draw(workers.size()))]->act(all_begun);
-      const bool moved = network.happen();
-      idle = moved ? 0 : idle + 1;
-      if (idle > 1000) return false;
-      if (static_cast<double>(network.draw(1'000'000)) < 1e6 * break_chance) network.break_one();
-    }
-    return true;
+  // In the place of the one before.
+  void start_server(int index) {
+    const auto i = static_cast<std::size_t>(index);
+    ServerOptions options{
+        hello_of("server", index, static_cast<int>(reduction_.parts_of_rank.size())),
+        addresses(static_cast<int>(servers_.size()))};
+    options.hello.incarnation = ++incarnations_[i];
+    auto server = std::make_unique<SyncTraining>(
+        options,
+        SyncOptions{.reduction = reduction_, .rule = kRule, .num_slots = 1, .window = 1 << 14});
+    net::Links& links = network.add(to_text(address_of(index)), options.hello, *server);
+    servers_[i] = std::move(server);
+    servers_[i]->use(links);
   }
+
+  bool all_safe() const { return std::ranges::all_of(servers_, &SyncTraining::is_safe); }
+  const SyncTraining& server(int index) const { return *servers_[static_cast<std::size_t>(index)]; }
+
+  // One of them dies and comes back empty, if it may.
+  void kill_one() {
+    if (!all_safe() || kills == 20) return;  // it must get somewhere in between
+    ++kills;
+    start_server(static_cast<int>(network.draw(servers_.size())));
+  }
+
+  // Until all workers are done. False: nothing happens any more.
+  bool run(int breaks_in_1000, int kills_in_1000) {
+    bool all_begun = false;
+    for (int turn = 0; turn < 1'000'000; ++turn) {
+      if (is_done()) return true;
+      workers[static_cast<std::size_t>(network.draw(workers.size()))]->act(all_begun);
+      network.happen();
+      if (network.draw(1000) < breaks_in_1000) network.break_one();
+      if (network.draw(1000) < kills_in_1000) kill_one();
+      for (const auto& server : servers_)
+        if (server->refused()) ADD_FAILURE() << server->refused()->why;
+    }
+    return false;
+  }
+
+  int kills = 0;
 
   SimulatedNetwork network;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -155,24 +181,60 @@ class World {
   const Plan plan_;
   const comm::ReductionPlan reduction_;
   std::vector<std::unique_ptr<SyncTraining>> servers_;
+  std::vector<int> incarnations_;
 };
 
+// Runs it, and compares with one process.
+void expect_the_bits_of_one_process(World& world, const comm::ReductionPlan& reduction, int breaks,
+                                    int kills) {
+  ASSERT_TRUE(world.run(breaks, kills)) << "stuck";
+  Whole whole(plan_of(1));
+  for (std::int64_t step = 0; step < kSteps; ++step) whole.make(step, reduction);
+  for (const auto& worker : world.workers) {
+    EXPECT_EQ(worker->weights(), whole.weights);
+    EXPECT_EQ(worker->outcomes, world.workers[0]->outcomes);
+  }
+  EXPECT_EQ(world.workers[0]->slot(), whole.slot);
+}
+
 TEST(SyncTraining, comes_to_the_bits_of_one_process_whatever_connections_break) {
-  constexpr std::int64_t kSteps = 5;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
     const auto reduction = seed % 2 == 0 ? comm::in_rank_order(1 + static_cast<int>(seed / 2 % 3))
                                          : comm::halving_tree(8, 3);
-    const int servers = 1 + static_cast<int>(seed / 3 % 3);
-    World world(servers, reduction, kSteps, seed);
-    ASSERT_TRUE(world.run(seed % 4 == 0 ? 0 : 0.01)) << "stuck, seed " << seed;
-    Whole whole(plan_of(servers));
-    for (std::int64_t step = 0; step < kSteps; ++step) whole.make(step, reduction);
-    for (const auto& worker : world.workers) {
-      EXPECT_EQ(worker->weights(), whole.weights) << "seed " << seed;
-      EXPECT_EQ(worker->outcomes, world.workers[0]->outcomes) << "seed " << seed;
-    }
-    EXPECT_EQ(world.workers[0]->slot(), whole.slot) << "seed " << seed;
+    World world(1 + static_cast<int>(seed / 3 % 3), reduction, kSteps, seed);
+    expect_the_bits_of_one_process(world, reduction, seed % 4 == 0 ? 0 : 10, 0);
   }
+}
+
+TEST(SyncTraining, loses_nothing_with_a_server_that_dies_and_comes_back_empty) {
+  int kills = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto reduction = comm::in_rank_order(1 + static_cast<int>(seed % 3));
+    World world(2 + static_cast<int>(seed / 3 % 3), reduction, kSteps, seed);
+    expect_the_bits_of_one_process(world, reduction, seed % 2 == 0 ? 0 : 5, 3);
+    kills += world.kills;
+  }
+  EXPECT_GT(kills, 60);
+}
+
+TEST(SyncTraining, gives_up_when_two_neighbours_come_back_at_once) {
+  const auto reduction = comm::in_rank_order(2);
+  World world(3, reduction, kSteps, 1);
+  bool all_begun = false;
+  while (!world.all_safe()) {
+    world.workers[0]->act(all_begun);
+    world.network.happen();
+  }
+  world.start_server(0);
+  world.start_server(1);
+  for (int i = 0; i < 10000; ++i) world.network.happen();
+  ASSERT_TRUE(world.server(0).refused());
+  EXPECT_EQ(world.server(0).refused()->code, ExitCode::kPeerLost);
+  EXPECT_EQ(world.server(0).refused()->why,
+            "what server 0 held is lost, since server 1 came back, too: the job goes on from its "
+            "checkpoint");
 }
 
 }  // namespace
