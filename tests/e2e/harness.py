@@ -36,7 +36,8 @@ spec:
   volumes:
     checkpoints: {{persistentVolumeClaim: {{claimName: digits}}}}
 """
-DEFAULTS = dict(strategy="AllReduce", launcher="MPI", workers=2, slots=1, model="singa-cnn", epochs=2, lr=0.05, every_steps=10, backoff=3)
+DEFAULTS = dict(strategy="AllReduce", launcher="MPI", workers=2, slots=1, model="singa-cnn", epochs=2, lr=0.05,
+                every_steps=10, backoff=3)
 
 
 def idx(path, magic, counts, payload):
