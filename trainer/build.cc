@@ -60,9 +60,12 @@ std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data:
 std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part) {
   const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
   switch (config.data.format) {
-    case DataFormat::kMnist:
-      return data::open_mnist(separate ? fs::path(config.data.eval_path) : data_directory(config),
-                              part);
+    case DataFormat::kMnist: {
+      auto digits = data::open_mnist(
+          separate ? fs::path(config.data.eval_path) : data_directory(config), part);
+      if (config.data.channels == 1) return digits;
+      return data::repeat_channels(std::move(digits), config.data.channels);
+    }
     case DataFormat::kCifar10:
       return data::open_cifar10(separate ? fs::path(config.data.eval_path) : data_directory(config),
                                 part);

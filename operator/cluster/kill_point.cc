@@ -78,7 +78,7 @@ std::string fail_point(const std::vector<KillPoint>& points, const job::Spec& sp
   for (const KillPoint& point : points) {
     const int starter = starts_all(spec) ? 0 : point.index;
     if (id.attempt > 0 || id.role != point.role || id.index != starter) continue;
-    if (id.role == job::Role::kServer) return fmt::format("{}:{}:update", point.index, point.step);
+    if (id.role == job::Role::kServer) return fmt::format("{}:{}:serve", point.index, point.step);
     return fmt::format("{}:{}:reduce", point.index * job::slots_per_worker(spec), point.step);
   }
   return "";

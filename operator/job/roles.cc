@@ -12,11 +12,16 @@ namespace coxswain::job {
 
 namespace {
 
-// Its servers hold the weights, so that its workers can come and go. Of our own trainer they can't
-// yet: its steps are synchronous, so that a step whose pod is lost has no end for the others, and
-// the servers' weights are in the checkpoint of worker 0 alone.
-bool outlives_a_pod(const Spec& spec) {
+// Where the servers hold the weights, workers can come and go; not those of our own trainer, whose
+// steps are synchronous: a step without one of them has no end for the others.
+bool outlives_a_worker(const Spec& spec) {
   return spec.strategy == Strategy::kParameterServer && !spec.training;
+}
+
+// Another program's servers are its own affair. Of several of ours each is copied by the next.
+bool outlives_a_server(const Spec& spec) {
+  return spec.strategy == Strategy::kParameterServer &&
+         (!spec.training || (spec.server && spec.server->replicas > 1));
 }
 
 // Of the recorded attempt: a change of the spec counts from the next one on.
@@ -34,7 +39,7 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .slots = slots_per_worker,
      .serves = [](const Spec& spec,
                   int index) { return launcher(spec) == Launcher::kMpi && index > 0; },
-     .is_replaced_alone = outlives_a_pod,
+     .is_replaced_alone = outlives_a_worker,
      .port = &Ports::master,
      .endpoint = &Ports::rank,
      .task = "worker"},
@@ -43,7 +48,7 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .size = recorded_servers,
      .slots = [](const Spec&) { return 1; },
      .serves = [](const Spec&, int) { return true; },
-     .is_replaced_alone = outlives_a_pod,
+     .is_replaced_alone = outlives_a_server,
      .port = &Ports::server,
      .endpoint = &Ports::server_rank,
      .task = "ps"},

@@ -46,8 +46,9 @@ class SyncOutbox {
 // server tells whether its sums are finite; the one that holds the control segment decides for all
 // whether the step updates; then each updates what it holds and sends it to the workers.
 //
-// With several servers the next one keeps a copy (ps::Copy): it makes the same updates from the same
-// sums, and weights are sent when it has. So what a worker has seen is never lost with one server.
+// With several servers the next one keeps a copy (ps::Copy): it makes the same updates from the
+// same sums, and weights are sent when it has. So what a worker has seen is never lost with one
+// server.
 //
 // A push that comes again, for a step that is over or a part that is here, changes nothing.
 class SyncServer {

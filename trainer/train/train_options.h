@@ -14,20 +14,22 @@
 
 namespace coxswain::train {
 
-enum class Phase { kLoad, kForward, kBackward, kReduce, kUpdate, kEvaluate, kSave };
-constexpr Words<Phase, 7> words_of(Phase) {
+enum class Phase { kLoad, kForward, kBackward, kReduce, kUpdate, kEvaluate, kSave, kServe };
+constexpr Words<Phase, 8> words_of(Phase) {
   return {{{Phase::kLoad, "load"},
            {Phase::kForward, "forward"},
            {Phase::kBackward, "backward"},
            {Phase::kReduce, "reduce"},
            {Phase::kUpdate, "update"},
            {Phase::kEvaluate, "evaluate"},
-           {Phase::kSave, "save"}}};
+           {Phase::kSave, "save"},
+           {Phase::kServe, "serve"}}};
 }
 
-// Where a rank kills itself, so that a test can prove what follows. Fires once, in attempt 0.
+// Where a rank, or in phase kServe a server, kills itself, so that a test can prove what follows.
+// Fires once, in attempt 0.
 struct FailPoint {
-  int rank = 0;
+  int rank = 0;  // or server
   std::int64_t step = 0;
   Phase phase = Phase::kForward;
 };

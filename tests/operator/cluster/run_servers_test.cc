@@ -51,7 +51,7 @@ TEST(RunKills, one_process_of_the_first_attempt) {
   JobRun run(kServersJob, kill, {{"FAKE_TRAIN", "late:9"}});
   EXPECT_EQ(run.code(), 9) << run.errors();
   EXPECT_THAT(run.output(), HasSubstr("worker 1 dies at 1:137:reduce\n"));
-  EXPECT_THAT(run.output(), HasSubstr("server 0 dies at 0:40:update\n"));
+  EXPECT_THAT(run.output(), HasSubstr("server 0 dies at 0:40:serve\n"));
   EXPECT_EQ(count_in(run.output(), " dies at "), 2) << run.output();
   run.expect_nothing_left();
 }

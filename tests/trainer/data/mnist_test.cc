@@ -35,6 +35,20 @@ std::string parse_error(const Bytes& content, IdxKind kind = IdxKind::kImages) {
   return error_of([&] { parse_idx(content, kind, "data/train-images-idx3-ubyte"); });
 }
 
+TEST_F(Mnist, becomes_colour_by_repeating_its_channel) {
+  write(kImages, idx_images(2, 3, 4));
+  write(kLabels, idx_labels(2));
+  const auto grey = open_mnist(path(), Part::kTraining);
+  const auto colour = repeat_channels(open_mnist(path(), Part::kTraining), 3);
+  EXPECT_EQ(colour->sample_shape(), (tensor::Shape{1, 3, 3, 4}));
+  EXPECT_EQ(colour->size(), 2);
+  EXPECT_EQ(colour->label(1), grey->label(1));
+  augment::Scratch one, three;
+  const augment::Image from = grey->read(1, one), to = colour->read(1, three);
+  ASSERT_EQ(to.bytes.size(), 36U);
+  for (std::size_t i = 0; i < 36; ++i) EXPECT_EQ(to.bytes[i], from.bytes[i / 3]) << i;
+}
+
 TEST_F(Mnist, reads_plain_and_gzipped_files_alike) {
   const auto images = idx_images(25, 3, 4);
   const auto labels = idx_labels(25);

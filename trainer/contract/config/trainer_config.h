@@ -18,6 +18,7 @@ struct DataConfig {
   LastBatch last_batch = LastBatch::kKeep;
   std::int64_t workers = 1;
   std::vector<augment::Augmentation> augment;
+  std::int64_t channels = 1;        // mnist: how often the grey one is repeated
   std::vector<std::int64_t> shape;  // synthetic: C, H, W; empty: the model's own input
   std::int64_t classes = 0;         // synthetic; 0: the model's own
   std::int64_t size = 10000;        // synthetic: training samples
