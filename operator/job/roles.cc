@@ -13,12 +13,15 @@ namespace coxswain::job {
 namespace {
 
 // Its servers hold the weights, so that its workers can come and go; a server's come back from its
-// neighbour.
-bool has_servers(const Spec& spec) { return spec.strategy == Strategy::kParameterServer; }
+// neighbour. Not so MXNet's: its scheduler knows its peers once and for all.
+bool has_servers(const Spec& spec) {
+  return spec.strategy == Strategy::kParameterServer && !has_scheduler(spec);
+}
 
-constexpr std::array<RoleTraits, 2> kRoles{{
+constexpr std::array<RoleTraits, 3> kRoles{{
     {.role = Role::kWorker,
      .replicas = [](const Spec& spec) { return &spec.worker; },
+     .asked = [](const Spec& spec) { return spec.worker.replicas; },
      .size = [](const TrainingJob& job) { return job.status.workers; },
      .slots = slots_per_worker,
      .serves = [](const Spec& spec,
@@ -28,6 +31,7 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .task = "worker"},
     {.role = Role::kServer,
      .replicas = [](const Spec& spec) { return spec.server ? &*spec.server : nullptr; },
+     .asked = [](const Spec& spec) { return spec.server->replicas; },
      .size = [](const TrainingJob& job) {
        return job.spec.server && job.status.workers > 0 ? job.spec.server->replicas : 0;
      },
@@ -36,6 +40,18 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .is_replaced_alone = has_servers,
      .port = &Ports::server,
      .task = "ps"},
+    // It starts as MXNet's servers do: the variables alone tell it what it is.
+    {.role = Role::kScheduler,
+     .replicas = [](const Spec& spec) { return has_scheduler(spec) ? &*spec.server : nullptr; },
+     .asked = [](const Spec&) { return 1; },
+     .size = [](const TrainingJob& job) {
+       return has_scheduler(job.spec) && job.status.workers > 0 ? 1 : 0;
+     },
+     .slots = [](const Spec&) { return 1; },
+     .serves = [](const Spec&, int) { return true; },
+     .is_replaced_alone = [](const Spec&) { return false; },
+     .port = &Ports::scheduler,
+     .task = ""},
 }};
 
 constexpr int kOfAnyPod = 4;  // in a row; then one for each rank of a worker
@@ -65,7 +81,7 @@ bool serves(const Spec& spec, Role role, int index) { return traits_of(role).ser
 
 int pods_of(const Spec& spec) {
   int pods = 0;
-  for (const RoleTraits& traits : roles_of(spec)) pods += traits.replicas(spec)->replicas;
+  for (const RoleTraits& traits : roles_of(spec)) pods += traits.asked(spec);
   return pods;
 }
 
@@ -101,7 +117,23 @@ Ports ports_of(const TrainingJob& job) {
           .rank = first + 1,
           .server = first + 2,
           .master = first + 3,
+          .scheduler = first + 1,  // beside it no rank of ours has an endpoint
           .peer = first + kOfAnyPod};
+}
+
+std::string host_name(const TrainingJob& job, Role role, int index) {
+  return fmt::format("{}.{}.{}.svc", worker_name(job, role, index), job.metadata.name,
+                     job.metadata.name_space);
+}
+
+std::string address(const TrainingJob& job, Role role, int index) {
+  return fmt::format("{}:{}", host_name(job, role, index), ports_of(job).*traits_of(role).port);
+}
+
+std::vector<std::string> addresses(const TrainingJob& job, Role role) {
+  std::vector<std::string> all;
+  for (int i = 0; i < traits_of(role).size(job); ++i) all.push_back(address(job, role, i));
+  return all;
 }
 
 bool on_host_network(const ReplicaSpec& replicas) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Ports {
   int rank = contract::kRankPort;
   int server = contract::kServerPort;
   int master = contract::kMasterPort;
+  int scheduler = contract::kServerPort;  // MXNet's
   int peer = contract::kServerPort;  // of a worker's first rank where mpirun starts none
   bool operator==(const Ports&) const = default;
 };
@@ -29,14 +31,15 @@ Ports ports_of(const TrainingJob& job);
 // replicas in the spec.
 struct RoleTraits {
   Role role = Role::kWorker;
-  const ReplicaSpec* (*replicas)(const Spec& spec);  // nullptr: the job has none
+  const ReplicaSpec* (*replicas)(const Spec& spec);  // its template's; nullptr: the job has none
+  int (*asked)(const Spec& spec);                    // pods that the job asks for, if it has any
   int (*size)(const TrainingJob& job);               // pods of the recorded attempt
   int (*slots)(const Spec& spec);                    // ranks in each pod
   bool (*serves)(const Spec& spec, int index);       // ends only when it is told to
   // A pod that is lost is made anew beside the others, which train on; else the whole gang is.
   bool (*is_replaced_alone)(const Spec& spec);
   int Ports::*port;           // where the programs of its peers find it
-  std::string_view task;      // of TF_CONFIG
+  std::string_view task;      // of TF_CONFIG; empty: none
 };
 
 const RoleTraits& traits_of(Role role);
@@ -61,6 +64,11 @@ bool is_current(const Status& status, const WorkerId& id);
 
 // Every pod of the recorded attempt, role by role.
 std::vector<WorkerId> gang(const TrainingJob& job);
+
+// "<pod>.<job>.<namespace>.svc"; with the port where the programs of its peers find it; of all pods.
+std::string host_name(const TrainingJob& job, Role role, int index);
+std::string address(const TrainingJob& job, Role role, int index);
+std::vector<std::string> addresses(const TrainingJob& job, Role role);
 
 bool on_host_network(const ReplicaSpec& replicas);
 
