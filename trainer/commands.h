@@ -21,6 +21,7 @@ struct CommandLine {
 
 // Each returns the exit code of the process, and throws Error for the rest.
 int run_train(const CommandLine& line);
+int run_server(const CommandLine& line);
 int run_eval(const CommandLine& line);
 int run_export(const CommandLine& line);
 int run_models(const CommandLine& line);

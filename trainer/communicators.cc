@@ -31,15 +31,6 @@ void tell_late(double seconds, int rank) {
   fmt::print(stderr, "coxswain-trainer: rank {} is late: {:.1f} s so far\n", rank, seconds);
 }
 
-int integer_variable(const char* name) {
-  const std::string text = lookup_environment(name).value_or("");
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
-    throw Error(ExitCode::kBadInput, fmt::format("[comm] {}={} is no rank", name, text));
-  return value;
-}
-
 // Where every rank listens: on its host's ports, the first rank of a host on the first.
 std::vector<net::Address> addresses_of(const WorkerEnv& env) {
   std::vector<net::Address> addresses;
@@ -51,20 +42,14 @@ std::vector<net::Address> addresses_of(const WorkerEnv& env) {
 }
 
 comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) {
+  const net::NetworkOptions network = network_options(config, env, rank_of_this_process());
   comm::TcpOptions options;
-  options.hello.job = env.job_uid.empty() ? env.job : env.job_uid;
-  options.hello.attempt = env.attempt;
-  options.hello.incarnation = env.incarnation;
-  options.hello.role = contract::to_text(env.role);
-  options.hello.rank = integer_variable("RANK");
-  options.hello.world_size = env.world_size;
-  options.hello.fingerprint = fmt::format("{:016x}", tensor::fnv1a(contract::to_yaml(config)));
+  options.hello = network.hello;
+  options.secret = network.secret;
   options.addresses = addresses_of(env);
   if (options.hello.rank >= env.world_size)
     throw Error(ExitCode::kBadInput,
                 fmt::format("[comm] RANK={} of a world of {}", options.hello.rank, env.world_size));
-  const auto key = contract::read_small_file(env.key, kMaxKeyFile);
-  options.secret = net::secret_of_hex(key.value_or(""), env.key.string());
   // Before the job's own deadline, so that the reason is told.
   options.startup_deadline = std::chrono::seconds(env.startup_seconds) * 3 / 4;
   options.on_waiting = [](const std::string& missing) {
@@ -132,6 +117,39 @@ std::unique_ptr<comm::Communicator> make_communicator(
   auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);
   return communicator;
+}
+
+int rank_of_this_process() {
+  const std::string text = lookup_environment("RANK").value_or("0");
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
+    throw Error(ExitCode::kBadInput, fmt::format("[comm] RANK={} is no rank", text));
+  return value;
+}
+
+net::NetworkOptions network_options(const TrainerConfig& config, const WorkerEnv& env, int rank) {
+  net::NetworkOptions options;
+  options.hello.job = env.job_uid.empty() ? env.job : env.job_uid;
+  options.hello.attempt = env.attempt;
+  options.hello.incarnation = env.incarnation;
+  options.hello.role = contract::to_text(env.role);
+  options.hello.rank = rank;
+  options.hello.world_size = env.world_size;
+  options.hello.fingerprint = fmt::format("{:016x}", tensor::fnv1a(contract::to_yaml(config)));
+  const auto key = contract::read_small_file(env.key, kMaxKeyFile);
+  options.secret = net::secret_of_hex(key.value_or(""), env.key.string());
+  return options;
+}
+
+// The environment's reader has seen that each is host:port.
+std::vector<net::Address> server_addresses(const WorkerEnv& env) {
+  std::vector<net::Address> addresses;
+  for (const std::string& text : env.servers) {
+    const std::size_t colon = text.rfind(':');
+    addresses.push_back({text.substr(0, colon), std::stoi(text.substr(colon + 1))});
+  }
+  return addresses;
 }
 
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env) {

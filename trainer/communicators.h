@@ -7,6 +7,7 @@
 #include "trainer/comm/mpi/mpi_communicator.h"
 #include "trainer/contract/config/trainer_config.h"
 #include "trainer/contract/worker/worker_env.h"
+#include "trainer/net/network.h"
 
 namespace coxswain {
 
@@ -26,6 +27,17 @@ bool among_tcp_ranks(const std::optional<contract::WorkerEnv>& env);
 std::unique_ptr<comm::Communicator> make_communicator(
     const contract::TrainerConfig& config, const std::optional<contract::WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost);
+
+// What a process of a job says of itself to the others, and the key that they share. `rank`: among
+// the workers' ranks or the servers. Throws Error(65).
+net::NetworkOptions network_options(const contract::TrainerConfig& config,
+                                    const contract::WorkerEnv& env, int rank);
+
+// This process's place among the ranks of its job; 0 of one.
+int rank_of_this_process();
+
+// The job's parameter servers, in order.
+std::vector<net::Address> server_addresses(const contract::WorkerEnv& env);
 
 // How many ranks share this machine's cores.
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env);

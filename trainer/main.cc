@@ -47,7 +47,7 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
         "Every key of the configuration is a flag too: --batchSize=128 --optimizer.lr=0.05\n"
         "(docs/training-configuration.md).");
   };
-  if (name == "train" || name == "eval" || name == "bench") add_config();
+  if (name == "train" || name == "eval" || name == "bench" || name == "server") add_config();
   if (name == "train" || name == "eval") {
     command->add_option("--log-format", line.log_format, "text or json")
         ->check(CLI::IsMember({"text", "json"}));
@@ -93,6 +93,8 @@ int parse_and_run(int argc, char** argv) {
     add_command(app, line, chosen, name, help, std::move(run));
   };
   add("train", "train one rank (of as many as mpirun started; alone: one)", coxswain::run_train);
+  add("server", "hold and update the weights of a job that trains with servers",
+      coxswain::run_server);
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
   add("export", "write a checkpoint's weights as one safetensors file", coxswain::run_export);
   add("bench", "measure training steps of a configuration", coxswain::run_bench);

@@ -20,6 +20,7 @@
 #include "trainer/report/progress_endpoint.h"
 #include "trainer/report/text_sink.h"
 #include "trainer/train/all_reduce_strategy.h"
+#include "trainer/train/parameter_server_strategy.h"
 #include "trainer/train/training_loop.h"
 
 namespace coxswain {
@@ -187,10 +188,21 @@ class RankProcess {
     train::Observer& observer = reports_ ? reports_->observer() : silent;
     const auto result =
         train::train(options, {*backend, *training, test.get(), std::move(communicator),
-                               train::make_all_reduce_strategy, observer, stop_requested, saves});
+                               strategy(config), observer, stop_requested, saves});
     const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
     if (reports_) leave_message(code, "", "");
     return code;
+  }
+
+  train::StrategyFactory strategy(const contract::TrainerConfig& config) const {
+    if (!env_.has_value() || env_->servers.empty()) return train::make_all_reduce_strategy;
+    train::ServerAccess access;
+    access.network = network_options(config, *env_, rank_);
+    access.client.worker = rank_;
+    access.client.servers = server_addresses(*env_);
+    access.client.startup_deadline = env_->startup_seconds * 3 / 4;
+    access.client.answer_deadline = static_cast<int>(config.step_deadline_seconds);
+    return train::make_parameter_server_strategy(std::move(access));
   }
 
   // Called by whichever thread notices first.

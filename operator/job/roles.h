@@ -20,6 +20,7 @@ struct Ports {
   int ssh = contract::kSshPort;
   int rank = contract::kRankPort;
   int server = contract::kServerPort;
+  int server_rank = contract::kRankPort;  // of a server's endpoint
   int master = contract::kMasterPort;
   int scheduler = contract::kServerPort;  // MXNet's
   int peer = contract::kServerPort;  // of a worker's first rank where mpirun starts none
@@ -39,6 +40,7 @@ struct RoleTraits {
   // A pod that is lost is made anew beside the others, which train on; else the whole gang is.
   bool (*is_replaced_alone)(const Spec& spec);
   int Ports::*port;           // where the programs of its peers find it
+  int Ports::*endpoint;       // of /healthz, of programs of ours
   std::string_view task;      // of TF_CONFIG; empty: none
 };
 
@@ -65,7 +67,7 @@ bool is_current(const Status& status, const WorkerId& id);
 // Every pod of the recorded attempt, role by role.
 std::vector<WorkerId> gang(const TrainingJob& job);
 
-// "<pod>.<job>.<namespace>.svc"; with the port where the programs of its peers find it; of all pods.
+// "<pod>.<job>.<namespace>.svc"; with the port where its peers find it; of all pods.
 std::string host_name(const TrainingJob& job, Role role, int index);
 std::string address(const TrainingJob& job, Role role, int index);
 std::vector<std::string> addresses(const TrainingJob& job, Role role);

@@ -233,7 +233,8 @@ inline constexpr std::tuple kReplicaSpecsFields{
     Object{"Server",
            &Spec::server,
            replica_fields("How many servers.", kMaxServers),
-           {.doc = "The parameter servers: not in this version."}},
+           {.doc = "The parameter servers, with strategy ParameterServer: as many as there are "
+                   "workers, unless set."}},
 };
 
 inline constexpr std::tuple kVolumesFields{
@@ -259,7 +260,8 @@ inline constexpr std::tuple kFailurePolicyFields{
 inline constexpr std::tuple kSpecFields{
     Field{"strategy",
           &Spec::strategy,
-          {.doc = "How the ranks exchange gradients.", .later = "ParameterServer"}},
+          {.doc = "How the ranks exchange gradients. AllReduce: with each other. ParameterServer: "
+                  "with servers, each of which holds a part of the weights and updates it."}},
     Field{"launcher",
           &Spec::launcher,
           {.doc = "MPI: worker 0 runs mpirun over the hostfile. Env: every pod starts its own "
@@ -306,9 +308,9 @@ inline constexpr std::tuple kSpecFields{
     Field{"rendezvous",
           &Spec::rendezvous,
           {.doc = "Other frameworks whose variables the pods get too; all that fit unless set: "
-                  "Horovod with launcher MPI, PyTorch and TensorFlow with Env. MXNet, with strategy "
-                  "ParameterServer, only where it is named here: the job gets one pod more, its "
-                  "scheduler, of the template of Server.",
+                  "Horovod with launcher MPI, PyTorch and TensorFlow with Env. MXNet, with "
+                  "strategy ParameterServer, only where it is named here: the job gets one pod "
+                  "more, its scheduler, of the template of Server.",
            .max_items = 4}},
 };
 

@@ -27,10 +27,10 @@ EDGES = {
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
     "trainer/comm/tcp": ["trainer/comm", "trainer/net", "trainer/tensor"],
     "trainer/net": ["trainer/contract/worker"],
-    "trainer/ps": ["trainer/backend", "trainer/comm", "trainer/optim", "trainer/tensor"],
+    "trainer/ps": ["trainer/backend", "trainer/comm", "trainer/net", "trainer/optim", "trainer/tensor"],
     "trainer/checkpoint": ["trainer/tensor"],
     "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm",
-                      "trainer/optim", "trainer/options", "trainer/checkpoint", "trainer/tensor"],
+                      "trainer/net", "trainer/optim", "trainer/options", "trainer/ps", "trainer/checkpoint", "trainer/tensor"],
     "trainer/report": ["trainer/train", "trainer/contract/worker"],
     "trainer/launch": ["trainer/contract/worker"],
     "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
@@ -44,7 +44,7 @@ EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "train
               "trainer/contract/rfc3339.h", "trainer/contract/words.h"}
 
 # Weights and gradients are looked into where the device is the host: not by the loop, whose memory they need not be in.
-HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/"]
+HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/train/parameter_server"]
 
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
@@ -64,7 +64,8 @@ THIRD_PARTY = {
 PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
-        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/",
+        "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/server", "trainer/ps/shard",
+        "trainer/ps/sync",
         "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")

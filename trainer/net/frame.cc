@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kTagAt = 4;
 constexpr std::size_t kLengthAt = 8;
+constexpr std::size_t kSequenceAt = 16;
+constexpr std::size_t kOffsetAt = 24;
 
 template <class Number>
 void put(HeadBytes& bytes, std::size_t at, Number number) {
@@ -50,8 +52,10 @@ std::uint64_t most_bytes(FrameKind kind) {
 HeadBytes encode(const FrameHead& head) {
   HeadBytes bytes{};
   bytes[0] = static_cast<std::byte>(head.kind);
-  put(bytes, kTagAt, head.tag);
+  put(bytes, kTagAt, head.label.tag);
   put(bytes, kLengthAt, head.length);
+  put(bytes, kSequenceAt, head.label.sequence);
+  put(bytes, kOffsetAt, head.label.offset);
   return bytes;
 }
 
@@ -62,7 +66,9 @@ FrameHead decode(const HeadBytes& bytes) {
   for (std::size_t i = 1; i < kTagAt; ++i)
     if (bytes[i] != std::byte{0}) refuse("a frame whose head is not of this version");
   const FrameHead head{.kind = static_cast<FrameKind>(kind),
-                       .tag = take<std::uint32_t>(bytes, kTagAt),
+                       .label = {.tag = take<std::uint32_t>(bytes, kTagAt),
+                                 .sequence = take<std::uint64_t>(bytes, kSequenceAt),
+                                 .offset = take<std::uint64_t>(bytes, kOffsetAt)},
                        .length = take<std::uint64_t>(bytes, kLengthAt)};
   if (head.length > most_bytes(head.kind))
     refuse(fmt::format("a frame of kind {} with {} bytes", kind, head.length));

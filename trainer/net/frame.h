@@ -18,16 +18,24 @@ enum class FrameKind : std::uint8_t {
   kGoodbye,  // nothing comes after it
 };
 
+// Value. What a message is, in the words of those who send it to each other.
+struct Label {
+  std::uint32_t tag = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t offset = 0;
+  bool operator==(const Label&) const = default;
+};
+
 // Value.
 struct FrameHead {
   FrameKind kind = FrameKind::kBeat;
-  std::uint32_t tag = 0;     // of a message: what it belongs to
+  Label label = {};          // of a message
   std::uint64_t length = 0;  // bytes that follow
   bool operator==(const FrameHead&) const = default;
 };
 
-// Kind, three zero bytes, tag, length; little-endian.
-inline constexpr std::size_t kHeadBytes = 16;
+// Kind, three zero bytes, tag, length, sequence, offset; little-endian.
+inline constexpr std::size_t kHeadBytes = 32;
 using HeadBytes = std::array<std::byte, kHeadBytes>;
 
 inline constexpr std::uint64_t kMaxGreeting = 4096;  // hello, welcome, refusal

@@ -20,8 +20,7 @@ std::string shown(const std::string& text) { return printable(text, kMostCharact
 
 bool in_range(const Hello& hello) {
   return hello.oldest_protocol >= 1 && hello.newest_protocol >= hello.oldest_protocol &&
-         hello.attempt >= 0 && hello.incarnation >= 0 && hello.rank >= 0 && hello.world_size >= 1 &&
-         hello.rank < hello.world_size;
+         hello.attempt >= 0 && hello.incarnation >= 0 && hello.rank >= 0 && hello.world_size >= 1;
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Hello {
   int attempt = 0;
   int incarnation = 0;
   std::string role;  // "worker", "server"
-  int rank = 0;
-  int world_size = 1;
+  int rank = 0;        // among those of its role
+  int world_size = 1;  // the workers' ranks
   std::string fingerprint;  // of what all ranks must have alike
   bool operator==(const Hello&) const = default;
 };

@@ -433,10 +433,10 @@ void Network::stop_listening() {
   for (const LinkPointer& stranger : state_->strangers) stranger->close();
 }
 
-void Network::send(LinkId link, std::uint32_t tag, Pieces pieces, std::uint64_t id) {
+void Network::send(LinkId link, const Label& label, Pieces pieces, std::uint64_t id) {
   const LinkPointer found = state_->find(link);
   if (!found) return;  // left() has been told
-  FrameHead head{.kind = FrameKind::kMessage, .tag = tag};
+  FrameHead head{.kind = FrameKind::kMessage, .label = label};
   for (const auto& piece : pieces) head.length += piece.size();
   state_->enqueue(found, {head, std::move(pieces), id});
 }
@@ -473,6 +473,15 @@ bool Network::poll() {
   int handled = 0;
   while (handled < kMostHandlers && state_->io.poll_one() > 0) ++handled;
   return handled > 0;
+}
+
+void Network::wait(Nanoseconds limit) {
+  state_->io.restart();
+  state_->io.run_one_for(limit);
+}
+
+void Network::wake() {
+  asio::post(state_->io, [] {});
 }
 
 }  // namespace coxswain::net

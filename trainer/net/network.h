@@ -55,36 +55,50 @@ struct NetworkOptions {
   std::chrono::nanoseconds longest_pause = std::chrono::seconds(1);       // between two calls
 };
 
+// What can be done with the connections that there are. Of one that is gone: nothing.
+class Links {
+ public:
+  virtual ~Links() = default;
+  // Calls until somebody there answers and lets this process in. The name is looked up each time.
+  virtual void dial(const Address& address) = 0;
+  // `id` comes back in sent(). The pieces are the links' until then.
+  virtual void send(LinkId link, const Label& label, Pieces pieces, std::uint64_t id) = 0;
+  virtual void send_beat(LinkId link) = 0;  // unless something waits to be sent: as good as one
+  virtual void drop(LinkId link) = 0;       // the other end; left() does not come
+  virtual void resume(LinkId link) = 0;     // place() is asked again for what waits
+  virtual bool waits(LinkId link) const = 0;  // something has come that has no place
+};
+
 // Resource. This process's connections to others of its job: TCP, both sides proved by the job's
 // key (TLS 1.3), introduced by their hellos. Nothing here blocks; one thread makes, uses and
 // destroys it.
-class Network {
+class Network : public Links {
  public:
   // Throws Error(69) for a port that is taken.
   Network(NetworkOptions options, NetworkEvents& events);
-  ~Network();
+  ~Network() override;
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
   int port() const;  // where it listens
 
-  // Calls until somebody there answers and lets this process in. The name is looked up each time.
-  void dial(const Address& address);
+  void dial(const Address& address) override;
   void stop_dialing();
   void stop_listening();
 
-  // `id` comes back in sent(). The pieces are the network's until then.
-  void send(LinkId link, std::uint32_t tag, Pieces pieces, std::uint64_t id);
-  void send_beat(LinkId link);  // unless something waits to be sent: that is as good
+  void send(LinkId link, const Label& label, Pieces pieces, std::uint64_t id) override;
+  void send_beat(LinkId link) override;
+  void drop(LinkId link) override;
+  void resume(LinkId link) override;
+  bool waits(LinkId link) const override;
   // The orderly end of a link: left() comes when the other has said so too.
   void say_goodbye(LinkId link);
-  void drop(LinkId link);  // the other end; left() does not come
-  // place() is asked again for what waits.
-  void resume(LinkId link);
-  bool waits(LinkId link) const;  // something has come that has no place
 
   // Moves what can be moved without waiting. False: there was nothing.
   bool poll();
+  // Waits for something to move, as long, or until it is woken.
+  void wait(std::chrono::nanoseconds limit);
+  void wake();  // on any thread
 
  private:
   struct State;

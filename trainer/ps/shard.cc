@@ -22,6 +22,11 @@ Shard::Shard(const Plan& plan, int server)
   }
 }
 
+const Piece* Shard::find(std::int64_t offset, std::int64_t length) const {
+  const auto at = std::ranges::lower_bound(pieces_, offset, {}, &Piece::offset);
+  return at != pieces_.end() && at->offset == offset && at->length == length ? &*at : nullptr;
+}
+
 void Shard::update(const optim::UpdateRule& rule, const optim::UpdateStep& step) {
   for (const Part& part : parts_) {
     const auto of = [&part](std::span<float> all) { return all.subspan(part.local, part.length); };

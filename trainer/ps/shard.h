@@ -31,6 +31,13 @@ class Shard {
     return {slot.data(), slot.size()};
   }
   int num_slots() const { return static_cast<int>(slots_.size()); }
+  // A piece of one of these.
+  static std::span<float> of(std::span<float> all, const Piece& piece) {
+    return all.subspan(static_cast<std::size_t>(piece.local),
+                       static_cast<std::size_t>(piece.length));
+  }
+  // The piece that is this range of the flat buffer; nullptr: none is.
+  const Piece* find(std::int64_t offset, std::int64_t length) const;
 
   // The same floats that a worker would have after optim::update of the whole buffer.
   void update(const optim::UpdateRule& rule, const optim::UpdateStep& step);

@@ -53,11 +53,9 @@ void SyncServer::begin_step() {
 }
 
 std::size_t SyncServer::find(const Push& push) const {
-  const auto at = std::ranges::lower_bound(blocks_, push.offset, {},
-                                           [](const Block& block) { return block.piece.offset; });
-  if (at == blocks_.end() || at->piece.offset != push.offset || at->piece.length != push.length)
-    refuse(push, "that is no block of this server");
-  return static_cast<std::size_t>(at - blocks_.begin());
+  const Piece* piece = shard_.find(push.offset, push.length);
+  if (piece == nullptr) refuse(push, "that is no block of this server");
+  return static_cast<std::size_t>(piece - shard_.pieces().data());
 }
 
 bool SyncServer::brings(int worker, int part) const {
@@ -100,7 +98,9 @@ void SyncServer::received(const Push& push) {
     has_room = true;
   }
   if (has_room) outbox_.has_room();
-  if (first_unsummed_ == blocks_.size()) finish_sums();
+  if (!has_all_sums()) return;
+  say_ready();
+  finish_step_if_known();
 }
 
 void SyncServer::sum(Block& block) {
@@ -113,10 +113,15 @@ void SyncServer::sum(Block& block) {
   block.is_summed = true;
 }
 
-void SyncServer::finish_sums() {
+void SyncServer::say_ready() {
   const bool finite = backend::all_finite(shard_.gradients());
   if (holds_control()) return server_ready(server_, step_, finite);
   outbox_.ready(step_, finite);
+}
+
+void SyncServer::tell_servers_again() {
+  if (last_decision_) outbox_.decided(step_ - 1, *last_decision_);
+  if (has_all_sums() && !decision_) say_ready();
 }
 
 void SyncServer::lost_worker(int worker) {
@@ -133,10 +138,12 @@ std::span<float> SyncServer::control_of(std::span<float> buffer) const {
 void SyncServer::terms(std::int64_t step, const optim::UpdateStep& terms) {
   if (step != step_) return;
   terms_ = terms;
-  if (decision_) decision(step, *decision_);
+  finish_step_if_known();
 }
 
 void SyncServer::server_ready(int server, std::int64_t step, bool finite) {
+  if (!holds_control()) return;
+  if (step + 1 == step_ && last_decision_) return outbox_.decided(step, *last_decision_);
   if (step != step_) return;
   finite_[static_cast<std::size_t>(server)] = finite;
   if (!std::ranges::all_of(finite_, [](const auto& said) { return said.has_value(); })) return;
@@ -151,8 +158,12 @@ void SyncServer::server_ready(int server, std::int64_t step, bool finite) {
 void SyncServer::decision(std::int64_t step, bool updated) {
   if (step != step_) return;
   decision_ = updated;
-  if (!terms_) return;
-  if (updated) {
+  finish_step_if_known();
+}
+
+void SyncServer::finish_step_if_known() {
+  if (!has_all_sums() || !decision_ || !terms_) return;
+  if (*decision_) {
     optim::UpdateStep update = *terms_;
     update.update_count = ++update_count_;
     shard_.update(rule_, update);
@@ -161,6 +172,7 @@ void SyncServer::decision(std::int64_t step, bool updated) {
   }
   if (holds_control()) std::ranges::copy(control_of(shard_.gradients()), last_sums_.begin());
   const std::int64_t done = step_++;
+  last_decision_ = decision_;
   begin_step();
   send_weights(std::nullopt, done);
 }
@@ -173,9 +185,7 @@ void SyncServer::asks_again(int worker, std::int64_t step) {
 void SyncServer::send_weights(std::optional<int> worker, std::int64_t step) {
   if (holds_control()) outbox_.outcome(worker, step, last_sums_);
   for (const Piece& piece : shard_.pieces())
-    outbox_.weights(worker, step, piece,
-                    shard_.weights().subspan(static_cast<std::size_t>(piece.local),
-                                             static_cast<std::size_t>(piece.length)));
+    outbox_.weights(worker, step, piece, Shard::of(shard_.weights(), piece));
 }
 
 }  // namespace coxswain::ps

@@ -30,8 +30,7 @@ class SyncOutbox {
   // To all servers, from that one.
   virtual void decided(std::int64_t step, bool updated) = 0;
   // To a worker, or to all of them: what the step came to, and the new weights.
-  virtual void outcome(std::optional<int> worker, std::int64_t step,
-                       const backend::ControlFloats& sums) = 0;
+  virtual void outcome(std::optional<int> worker, std::int64_t step, std::span<float> sums) = 0;
   virtual void weights(std::optional<int> worker, std::int64_t step, const Piece& piece,
                        std::span<float> floats) = 0;
   // What was told to wait may be offered again.
@@ -73,6 +72,8 @@ class SyncServer {
   void terms(std::int64_t step, const optim::UpdateStep& terms);
   void server_ready(int server, std::int64_t step, bool finite);
   void decision(std::int64_t step, bool updated);
+  // Another server has come back, and may not have heard what was said last.
+  void tell_servers_again();
 
  private:
   enum class PartState : std::uint8_t { kMissing, kArriving, kHere };
@@ -88,8 +89,9 @@ class SyncServer {
   std::span<float> staging(Block& block, int part) const;
   bool brings(int worker, int part) const;
   void sum(Block& block);
-  void finish_sums();
-  void decide_if_all_ready();
+  bool has_all_sums() const { return first_unsummed_ == blocks_.size(); }
+  void say_ready();
+  void finish_step_if_known();
   bool holds_control() const { return server_ == plan_.map.control_server(); }
   std::span<float> control_of(std::span<float> buffer) const;
   void send_weights(std::optional<int> worker, std::int64_t step);
@@ -109,8 +111,9 @@ class SyncServer {
   std::size_t window_ = 1;  // blocks
   std::optional<optim::UpdateStep> terms_;
   std::optional<bool> decision_;
+  std::optional<bool> last_decision_;        // of the step before
   std::vector<std::optional<bool>> finite_;  // of each server; where the control segment is
-  backend::ControlFloats last_sums_{};
+  backend::ControlFloats last_sums_{};       // of the step before; where the control segment is
 };
 
 }  // namespace coxswain::ps

@@ -5,24 +5,16 @@
 
 namespace coxswain::train {
 
-std::vector<Bucket> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes) {
-  std::vector<Bucket> buckets;
-  const int num_segments = static_cast<int>(layout.segments.size());
-  const auto floats = [](const Bucket& b) {
-    return b.length * static_cast<std::int64_t>(sizeof(float));
-  };
-  Bucket open;
-  for (int i = 0; i < num_segments; ++i) {
-    const bool last = i + 1 == num_segments;
-    const std::int64_t end =
-        last ? layout.size() : layout.segments[static_cast<std::size_t>(i) + 1].offset;
-    open.last = i + 1;
-    open.length = end - open.offset;
-    if (floats(open) >= bytes && !last) {
-      buckets.push_back(open);
-      open = {i + 1, i + 1, end, 0};
-    }
+std::vector<Range> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes) {
+  std::vector<Range> buckets;
+  Range open;
+  for (std::size_t next = 1; next < layout.segments.size(); ++next) {
+    open.length = layout.segments[next].offset - open.offset;
+    if (open.length * static_cast<std::int64_t>(sizeof(float)) < bytes) continue;
+    buckets.push_back(open);
+    open = {open.end(), 0};
   }
+  open.length = layout.size() - open.offset;
   buckets.push_back(open);
   return buckets;
 }

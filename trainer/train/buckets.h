@@ -7,19 +7,18 @@
 
 namespace coxswain::train {
 
-// Value. Segments [first, last) of the flat buffer, reduced as one message.
-struct Bucket {
-  int first = 0;
-  int last = 0;
-  std::int64_t offset = 0;  // floats
+// Value. A range of the flat buffer, in floats.
+struct Range {
+  std::int64_t offset = 0;
   std::int64_t length = 0;
-  bool operator==(const Bucket&) const = default;
+  std::int64_t end() const { return offset + length; }
+  bool operator==(const Range&) const = default;
 };
 
-// Cuts the buffer, in order, into buckets of at least `bytes` (the last one takes what is left, the
-// control segment included). Segments are never split: a bucket can start as soon as its last
-// gradient is final.
-std::vector<Bucket> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes);
+// Cuts the buffer, in order, into buckets, each reduced as one message, of at least `bytes` (the last
+// one takes what is left, the control segment included). Segments are never split: a bucket can
+// start as soon as its last gradient is final.
+std::vector<Range> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes);
 
 // The size that balances one more message against waiting for more gradients: sqrt(cost * M * B),
 // where `seconds_per_message` is the fixed cost of an all-reduce, M the model's bytes and B =

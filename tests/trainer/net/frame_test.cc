@@ -9,15 +9,16 @@ namespace {
 
 TEST(Frame, comes_back_as_it_was) {
   for (const FrameHead& head :
-       {FrameHead{FrameKind::kHello, 0, 200},
-        FrameHead{FrameKind::kMessage, 0xfedcba98, kMaxMessage},
-        FrameHead{FrameKind::kMessage, 7, 0}, FrameHead{FrameKind::kGoodbye, 0, 0}})
+       {FrameHead{FrameKind::kHello, {}, 200},
+        FrameHead{FrameKind::kMessage, {0xfedcba98, ~0ULL, 1ULL << 63}, kMaxMessage},
+        FrameHead{FrameKind::kMessage, {7}, 0}, FrameHead{FrameKind::kGoodbye}})
     EXPECT_EQ(decode(encode(head)), head);
 }
 
 TEST(Frame, has_bytes_that_never_change) {
-  const HeadBytes bytes = encode({FrameKind::kMessage, 0x01020304, 0x0506});
-  const unsigned char expected[] = {6, 0, 0, 0, 4, 3, 2, 1, 6, 5, 0, 0, 0, 0, 0, 0};
+  const HeadBytes bytes = encode({FrameKind::kMessage, {0x01020304, 0x0708, 0x090a0b}, 0x0506});
+  const unsigned char expected[] = {6, 0, 0, 0, 4, 3, 2, 1, 6,   5,  0, 0, 0, 0, 0, 0,
+                                    8, 7, 0, 0, 0, 0, 0, 0, 0xb, 0xa, 9, 0, 0, 0, 0, 0};
   for (std::size_t i = 0; i < kHeadBytes; ++i)
     EXPECT_EQ(std::to_integer<unsigned char>(bytes[i]), expected[i]) << i;
 }
@@ -43,11 +44,11 @@ TEST(Frame, of_another_kind_or_length_is_refused) {
     bytes[at] = std::byte{1};
     expect_refused(bytes, "not of this version");
   }
-  expect_refused(encode({FrameKind::kHello, 0, kMaxGreeting + 1}), "with 4097 bytes");
-  expect_refused(encode({FrameKind::kMessage, 0, kMaxMessage + 1}), "with 2147483649 bytes");
-  expect_refused(encode({FrameKind::kMessage, 0, ~std::uint64_t{0}}), "bytes");
+  expect_refused(encode({FrameKind::kHello, {}, kMaxGreeting + 1}), "with 4097 bytes");
+  expect_refused(encode({FrameKind::kMessage, {}, kMaxMessage + 1}), "with 2147483649 bytes");
+  expect_refused(encode({FrameKind::kMessage, {}, ~std::uint64_t{0}}), "bytes");
   for (const auto kind : {FrameKind::kReady, FrameKind::kBeat, FrameKind::kGoodbye})
-    expect_refused(encode({kind, 0, 1}), "with 1 bytes");
+    expect_refused(encode({kind, {}, 1}), "with 1 bytes");
 }
 
 }  // namespace

@@ -27,7 +27,6 @@ TEST(Hello, comes_back_as_it_was) {
 TEST(Hello, is_refused_when_it_is_none) {
   for (const char* text : {"", "{", "[]", "null", R"({"oldestProtocol":1})",
                            R"({"newestProtocol":1})", R"({"oldestProtocol":2,"newestProtocol":1})",
-                           R"({"oldestProtocol":1,"newestProtocol":1,"rank":1})",
                            R"({"oldestProtocol":1,"newestProtocol":1,"rank":-1})",
                            R"({"oldestProtocol":1,"newestProtocol":1,"rank":"0"})",
                            R"({"oldestProtocol":1,"newestProtocol":1,"attempt":-1})",

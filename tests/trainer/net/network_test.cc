@@ -57,7 +57,7 @@ class Side : public NetworkEvents {
     if (memory.size() < message.length) return std::nullopt;
     return Pieces{std::as_writable_bytes(std::span(memory).first(message.length))};
   }
-  void received(LinkId, const FrameHead& message) override { tags.push_back(message.tag); }
+  void received(LinkId, const FrameHead& message) override { tags.push_back(message.label.tag); }
   void sent(LinkId, std::uint64_t message) override { ids.push_back(message); }
   void heard(LinkId) override { ++beats; }
   void left(LinkId link, const std::string& why) override {
@@ -108,12 +108,12 @@ TEST_P(Encryption, messages_arrive_whole_and_in_order) {
   std::string front = "all of it, ", back(3'000'000, 'x'), tail = "the end", reply = "thanks";
   a.memory.resize(4'000'000);
   b.memory.resize(10);
-  b.network.send(b.link(), 3, {bytes_of(front), bytes_of(back), bytes_of(tail)}, 11);
+  b.network.send(b.link(), {3, 4, 5}, {bytes_of(front), bytes_of(back), bytes_of(tail)}, 11);
   ASSERT_TRUE(until([&] { return a.tags.size() == 1; }, {&a, &b}));
   EXPECT_EQ(a.memory.substr(0, front.size() + back.size() + tail.size()), front + back + tail);
-  b.network.send(b.link(), 4, {}, 12);
-  b.network.send(b.link(), 5, {bytes_of(tail)}, 13);
-  a.network.send(a.link(), 6, {bytes_of(reply)}, 14);
+  b.network.send(b.link(), {4}, {}, 12);
+  b.network.send(b.link(), {5}, {bytes_of(tail)}, 13);
+  a.network.send(a.link(), {6}, {bytes_of(reply)}, 14);
   ASSERT_TRUE(until([&] { return a.tags.size() == 3 && b.tags.size() == 1; }, {&a, &b}));
   EXPECT_EQ(a.tags, (std::vector<std::uint32_t>{3, 4, 5}));
   EXPECT_EQ(b.ids, (std::vector<std::uint64_t>{11, 12, 13}));
@@ -124,7 +124,7 @@ TEST_P(Encryption, what_has_no_place_waits_and_what_is_behind_it) {
   Side a(with(listening(worker(0)))), b(with(options_of(worker(1))));
   ASSERT_TRUE(connect(b, a));
   std::string text = "text";
-  b.network.send(b.link(), 1, {bytes_of(text)}, 1);
+  b.network.send(b.link(), {1}, {bytes_of(text)}, 1);
   b.network.send_beat(b.link());  // not needed: something is on its way
   ASSERT_TRUE(until([&] { return a.network.waits(a.link()); }, {&a, &b}));
   b.network.send_beat(b.link());
@@ -141,7 +141,7 @@ TEST_P(Encryption, both_say_goodbye) {
   b.network.say_goodbye(b.link());
   std::string last = "last";
   b.memory.resize(4);
-  a.network.send(a.link(), 9, {bytes_of(last)}, 1);
+  a.network.send(a.link(), {9}, {bytes_of(last)}, 1);
   a.network.say_goodbye(a.link());
   ASSERT_TRUE(until([&] { return a.links.begin()->second == "goodbye"; }, {&a, &b}));
   ASSERT_TRUE(until([&] { return b.links.begin()->second == "goodbye"; }, {&a, &b}));

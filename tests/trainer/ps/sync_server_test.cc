@@ -202,11 +202,11 @@ class World {
           world_.said_.push_back(
               [to = server.get(), step, updated] { to->decision(step, updated); });
     }
-    void outcome(std::optional<int> worker, std::int64_t,
-                 const backend::ControlFloats& sums) override {
+    void outcome(std::optional<int> worker, std::int64_t, std::span<float> sums) override {
       for (int to = 0; to < static_cast<int>(world_.received_.size()); ++to)
         if (!worker || *worker == to)
-          world_.outcomes_[static_cast<std::size_t>(to)].push_back(sums);
+          std::ranges::copy(sums,
+                            world_.outcomes_[static_cast<std::size_t>(to)].emplace_back().begin());
     }
     void weights(std::optional<int> worker, std::int64_t, const Piece& piece,
                  std::span<float> floats) override {

@@ -132,8 +132,8 @@ std::string TcpWire::missing() const {
 }
 
 void TcpWire::send(int peer, int tag, const Pieces& pieces, MessageId id) {
-  network_.send(peers_[static_cast<std::size_t>(peer)].link, static_cast<std::uint32_t>(tag),
-                pieces, id);
+  network_.send(peers_[static_cast<std::size_t>(peer)].link,
+                {.tag = static_cast<std::uint32_t>(tag)}, pieces, id);
 }
 
 void TcpWire::receive(int peer, int tag, const Pieces& pieces, MessageId id) {
@@ -163,6 +163,9 @@ void TcpWire::close() {
 }
 
 std::optional<net::Refusal> TcpWire::admit(net::LinkId link, const net::Hello& theirs) {
+  if (theirs.role != options_.hello.role || theirs.rank >= size())
+    return net::Refusal{fmt::format("{} refuses {}: there is no such rank",
+                                    name_of(options_.hello), name_of(theirs))};
   Peer& peer = peers_[static_cast<std::size_t>(theirs.rank)];
   if (theirs.rank == rank() || peer.link != 0)
     return net::Refusal{fmt::format("{} refuses a second {}: each rank may be there once",
@@ -177,7 +180,7 @@ void TcpWire::joined(net::LinkId link) { peer_of(link).has_joined = true; }
 std::optional<net::Pieces> TcpWire::place(net::LinkId link, const net::FrameHead& message) {
   Peer& peer = peer_of(link);
   const auto found =
-      std::ranges::find(peer.expected, static_cast<int>(message.tag), &Expected::tag);
+      std::ranges::find(peer.expected, static_cast<int>(message.label.tag), &Expected::tag);
   if (found == peer.expected.end()) return std::nullopt;
   std::uint64_t length = 0;
   for (const auto& piece : found->pieces) length += piece.size();

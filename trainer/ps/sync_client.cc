@@ -1,0 +1,135 @@
+#include "trainer/ps/sync_client.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace coxswain::ps {
+
+SyncClient::SyncClient(ClientOptions options, Plan plan, WorkerArrays arrays)
+    : Client(std::move(options)),
+      plan_(std::move(plan)),
+      arrays_(std::move(arrays)),
+      dealings_(static_cast<std::size_t>(num_servers())) {}
+
+bool SyncClient::has_all() const {
+  return std::ranges::all_of(dealings_, [](const Dealings& with) { return with.missing == 0; });
+}
+
+std::int64_t SyncClient::floats_wanted(int server) const {
+  const std::int64_t load = plan_.map.load(server);
+  switch (wanted_) {
+    case Wanted::kNothing:
+      return 0;
+    case Wanted::kBegun:
+      return 1;  // a word
+    case Wanted::kWeights:
+      return load + (server == plan_.map.control_server() ? tensor::kControlFloats : 0);
+    case Wanted::kSlots:
+      return load * plan_.num_slots;
+  }
+  return 0;
+}
+
+void SyncClient::want(Wanted wanted) {
+  wanted_ = wanted;
+  for (int server = 0; server < num_servers(); ++server)
+    of(server) = {.missing = floats_wanted(server), .pushed = {}};
+}
+
+void SyncClient::hand_over(std::int64_t step, std::int64_t update_count) {
+  step_ = step;
+  beginning_ = encode(Beginning{plan_.layout, step, update_count});
+  want(Wanted::kBegun);
+  for (int server = 0; server < num_servers(); ++server) ask(server);
+}
+
+void SyncClient::begin(std::int64_t step, const std::optional<optim::UpdateStep>& terms) {
+  step_ = step;
+  terms_.reset();
+  if (terms) terms_ = encode(*terms);
+  want(Wanted::kWeights);
+  for (int server = 0; server < num_servers(); ++server) say_terms(server);
+}
+
+void SyncClient::ask_slots() {
+  want(Wanted::kSlots);
+  for (int server = 0; server < num_servers(); ++server) ask(server);
+}
+
+void SyncClient::push(const BlockPart& part) {
+  const int server = plan_.map.cut(part.offset, 1)[0].server;
+  of(server).pushed.push_back(part);
+  say_push(server, part);
+}
+
+// Over a new connection, too: the server knows what it has.
+void SyncClient::ask(int server) {
+  Dealings& with = of(server);
+  if (with.missing == 0) return;
+  with.missing = floats_wanted(server);
+  switch (wanted_) {
+    case Wanted::kNothing:
+      return;
+    case Wanted::kBegun:
+      return say_state(server);
+    case Wanted::kWeights:
+      say(server, {.what = Say::kAgain, .step = step_});
+      say_terms(server);
+      for (const BlockPart& part : with.pushed) say_push(server, part);
+      return;
+    case Wanted::kSlots:
+      return say(server, {.what = Say::kAskSlots, .step = step_});
+  }
+}
+
+void SyncClient::say_terms(int server) {
+  if (terms_) say(server, {.what = Say::kTerms, .step = step_}, std::as_bytes(std::span(*terms_)));
+}
+
+void SyncClient::say_state(int server) {
+  say(server, {.what = Say::kBeginning, .step = step_}, std::as_bytes(std::span(beginning_)));
+  for (int array = 0; array <= plan_.num_slots; ++array) {
+    const std::span<float> all =
+        array == 0 ? arrays_.weights : arrays_.slots[static_cast<std::size_t>(array - 1)];
+    for (const Piece& piece : plan_.map.of_server(server))
+      say(server, {.what = Say::kState, .step = step_, .part = array, .offset = piece.offset},
+          std::as_bytes(all.subspan(static_cast<std::size_t>(piece.offset),
+                                    static_cast<std::size_t>(piece.length))));
+  }
+}
+
+void SyncClient::say_push(int server, const BlockPart& part) {
+  say(server, {.what = Say::kPush, .step = step_, .part = part.part, .offset = part.offset},
+      std::as_bytes(part.floats));
+}
+
+std::optional<std::span<float>> SyncClient::place_of(int server, const Message& message) {
+  if (of(server).missing == 0 || message.step != step_ || message.bytes == 0) return std::nullopt;
+  const bool wants_weights = wanted_ == Wanted::kWeights;
+  if (message.what == Say::kWeights && wants_weights)
+    return piece_of(arrays_.weights, server, message);
+  if (message.what == Say::kOutcome && wants_weights && message.bytes == sizeof outcome_)
+    return outcome_;
+  if (message.what == Say::kSlots && wanted_ == Wanted::kSlots && message.part < plan_.num_slots)
+    return piece_of(arrays_.slots[static_cast<std::size_t>(message.part)], server, message);
+  refuse(server, message);
+}
+
+std::span<float> SyncClient::piece_of(std::span<float> all, int server,
+                                      const Message& message) const {
+  const std::int64_t end = message.offset + floats_of(message);
+  if (end > plan_.layout.size()) refuse(server, message);
+  const std::vector<Piece> pieces = plan_.map.cut(message.offset, floats_of(message));
+  if (pieces.size() != 1 || pieces[0].server != server) refuse(server, message);
+  return all.subspan(static_cast<std::size_t>(message.offset),
+                     static_cast<std::size_t>(floats_of(message)));
+}
+
+void SyncClient::take(int server, const Message& message) {
+  if (message.step != step_) return;
+  std::int64_t& missing = of(server).missing;
+  if (message.what == Say::kBegun && wanted_ == Wanted::kBegun) missing = 0;
+  missing = std::max<std::int64_t>(0, missing - floats_of(message));
+}
+
+}  // namespace coxswain::ps

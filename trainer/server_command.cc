@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "trainer/build.h"
+#include "trainer/commands.h"
+#include "trainer/communicators.h"
+#include "trainer/contract/worker/run_files.h"
+#include "trainer/contract/worker/termination_message.h"
+#include "trainer/ps/serve.h"
+#include "trainer/ps/sync_training.h"
+#include "trainer/report/progress_endpoint.h"
+#include "trainer/train/model_state.h"
+#include "trainer/train/step_plan.h"
+
+namespace coxswain {
+
+namespace {
+
+using contract::WorkerEnv;
+
+// Any wish to end is one to leave: the servers of a job end only when they are told to. To be
+// called before any other thread starts.
+void stop_on_signals(std::atomic<bool>& stop) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals, &stop] {
+    for (int signal = 0; sigwait(&signals, &signal) == 0;) stop = true;
+  }).detach();
+}
+
+std::unique_ptr<report::ProgressEndpoint> open_endpoint(const WorkerEnv& env) {
+  report::ProgressEndpointOptions options;
+  const bool is_local = !env.run_dir.empty();  // then any port will do
+  options.port = static_cast<std::uint16_t>(is_local ? 0 : env.rank_port);
+  return std::make_unique<report::ProgressEndpoint>(options);
+}
+
+void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
+           const std::atomic<bool>& stop) {
+  const std::vector<net::Address> servers = server_addresses(env);
+  if (env.role != contract::Role::kServer || env.index >= std::ssize(servers))
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[ps] COXSWAIN_ROLE and COXSWAIN_INDEX ({}) name none of the {} of "
+                            "COXSWAIN_SERVERS: this command is started by a job",
+                            env.index, servers.size()));
+  const train::TrainOptions options = make_train_options(config, env);
+  net::NetworkOptions network = network_options(config, env, env.index);
+  network.port = servers[static_cast<std::size_t>(env.index)].port;
+  ps::SyncOptions sync;
+  sync.reduction =
+      train::StepCut{env.world_size, options.virtual_shards, options.accumulate}.reduction();
+  sync.rule = options.rule;
+  sync.num_slots = static_cast<int>(train::slot_names(options).size());
+  ps::SyncTraining server({network.hello, servers}, std::move(sync));
+  ps::ServeOptions patience;
+  patience.startup_seconds = env.startup_seconds;
+  patience.on_waiting = [&env](const std::string& missing) {
+    fmt::print(stderr, "coxswain-trainer: server {}: missing: {}\n", env.index, missing);
+  };
+  const auto endpoint = open_endpoint(env);
+  ps::serve(network, server, patience, stop);
+}
+
+}  // namespace
+
+int run_server(const CommandLine& line) {
+  static std::atomic<bool> stop = false;  // the thread that takes signals outlives this call
+  stop_on_signals(stop);
+  const WorkerEnv env = contract::from_env(contract::lookup_environment);
+  contract::TerminationMessage end;
+  try {
+    serve(read_configuration(line).config, env, stop);
+  } catch (const Error& error) {
+    end.exit_code = static_cast<int>(error.code());
+    end.phase = "Serve";
+    end.reason = error.code() == ExitCode::kPeersMissing ? "PeersMissing" : "CannotServe";
+    end.message = error.what();
+    contract::write_whole_file(contract::termination_file(env), contract::to_json(end));
+    throw;
+  }
+  contract::write_whole_file(contract::termination_file(env), contract::to_json(end));
+  return 0;
+}
+
+}  // namespace coxswain

@@ -1,0 +1,126 @@
+#include "trainer/train/parameter_server_strategy.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "trainer/tensor/host_span.h"
+#include "trainer/train/agreement.h"
+#include "trainer/train/model_state.h"
+
+namespace coxswain::train {
+
+namespace {
+
+ps::Plan plan_for(const backend::Parameters& parameters, int servers) {
+  ps::Plan plan{parameters.layout(), parameters.num_slots(),
+                ps::ShardMap(parameters.layout(), servers)};
+  if (plan.map.load(servers - 1) == 0)
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[train] {} servers are too many for {} parameters: lower "
+                            "replicaSpecs.Server.replicas",
+                            servers, parameters.layout().parameter_count()));
+  return plan;
+}
+
+ps::WorkerArrays arrays_of(const backend::Parameters& parameters) {
+  ps::WorkerArrays arrays{.weights = host_span(parameters.weights()), .slots = {}};
+  for (int slot = 0; slot < parameters.num_slots(); ++slot)
+    arrays.slots.push_back(host_span(parameters.slot(slot)));
+  return arrays;
+}
+
+}  // namespace
+
+ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
+                                                 const ServerAccess& servers)
+    : with_(inputs),
+      plan_(plan_for(inputs.parameters, static_cast<int>(servers.client.servers.size()))),
+      servers_(servers.network, servers.client, plan_, arrays_of(inputs.parameters)),
+      sums_(inputs.parameters, inputs.cut.accumulate,
+            [this](const Range& block, const std::vector<tensor::Slice>& parts) {
+              push(block, parts);
+            }),
+      first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())) {
+  std::vector<Range> blocks;
+  for (const ps::Piece& piece : plan_.map.cut(0, plan_.layout.size()))
+    blocks.push_back({piece.offset, piece.length});
+  sums_.cut_into(std::move(blocks));
+}
+
+void ParameterServerStrategy::initialise(const graph::Program& training) {
+  train::initialise(training, with_.options.seed, with_.backend, with_.parameters);
+  require_equal_weights(with_.communicator, with_.backend, with_.parameters);
+}
+
+void ParameterServerStrategy::restore(const checkpoint::Contents* contents) {
+  if (contents != nullptr)
+    train::restore(*contents, with_.backend, with_.parameters, slot_names(with_.options));
+  broadcast_parameters(with_.communicator, with_.backend, with_.parameters);
+  require_equal_weights(with_.communicator, with_.backend, with_.parameters);
+}
+
+// No step is begun meanwhile, so that all servers' slots are of one.
+std::function<checkpoint::Contents()> ParameterServerStrategy::snapshot() {
+  servers_.fetch_slots();
+  return train::snapshot(with_.backend, with_.parameters, slot_names(with_.options));
+}
+
+void ParameterServerStrategy::start(const Course& course, std::int64_t step) {
+  course_ = course;
+  step_ = step;
+  servers_.await_servers();
+  if (leads()) {
+    const auto control = host_span(with_.parameters.weights(with_.parameters.layout().control()));
+    servers_.hand_over(step, backend::read_update_count(control));
+  }
+  with_.communicator.barrier();  // the servers take pushes now
+}
+
+void ParameterServerStrategy::begin(const StepPlan& plan) {
+  sums_.begin(plan);
+  std::vector<std::int64_t> rows;
+  for (const MicroBatch& micro : plan.micro_batches) rows.push_back(std::ssize(micro.sample_ids));
+  with_.backend.begin_step(rows);
+  std::optional<optim::UpdateStep> terms;
+  if (leads()) {
+    const optim::LearningRate rate = course_.rate(step_);
+    terms = optim::UpdateStep{.lr = rate.lr,
+                              .momentum = rate.momentum,
+                              .statistic_parts = static_cast<float>(plan.statistic_parts)};
+  }
+  servers_.begin(step_, terms);
+}
+
+void ParameterServerStrategy::begin_micro_batch(bool stop) {
+  const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
+  with_.parameters.memory().write(backend::to_control(stop, waiting),
+                                  with_.parameters.gradients(with_.parameters.layout().control()));
+}
+
+void ParameterServerStrategy::push(const Range& block, const std::vector<tensor::Slice>& parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    servers_.push({block.offset, first_part_ + static_cast<int>(i), host_span(parts[i])});
+}
+
+void ParameterServerStrategy::finish_step() {
+  const auto start = with_.now();
+  const backend::ControlFloats control = servers_.finish_step();
+  untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
+  with_.backend.end_step();
+  untold_.push_back({backend::read_control(control), course_.rate(++step_).lr});
+}
+
+StepOutcome ParameterServerStrategy::outcome() {
+  const StepOutcome told = untold_.front();
+  untold_.pop_front();
+  return told;
+}
+
+StrategyFactory make_parameter_server_strategy(ServerAccess servers) {
+  return [servers = std::move(servers)](const StrategyInputs& inputs) {
+    return std::make_unique<ParameterServerStrategy>(inputs, servers);
+  };
+}
+
+}  // namespace coxswain::train
