@@ -145,7 +145,8 @@ void LocalCluster::write_files(const job::TrainingJob& job) {
   contract::write_whole_file(files.hostfile, local_hostfile(job));
   if (job::trains_over_tcp(job.spec)) contract::write_whole_file(files.key, make_server_key());
   const int ranks = job.status.workers * job::slots_per_worker(job.spec);
-  const int ports = servers_of(job) + (job::trains_over_tcp(job.spec) ? ranks : 0);
+  const int ports = servers_of(job) + job::traits_of(job::Role::kScheduler).size(job) +
+                    (job::trains_over_tcp(job.spec) ? ranks : 0);
   if (ports > 0) first_port_ = free_ports(ports);
   std::string names;
   for (int i = 0; i < job.status.workers; ++i) names += "localhost\n";
@@ -200,8 +201,12 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
   if (const auto point = fail_point(options_.kill, job.spec, spec.id); !point.empty())
     process.environment["COXSWAIN_FAIL_POINT"] = point;
   // The workers' names resolve to nothing here.
-  for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR"})
+  for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR", "DMLC_PS_ROOT_URI"})
     if (process.environment.contains(name)) process.environment[name] = "127.0.0.1";
+  if (job::has_scheduler(job.spec)) {
+    process.environment["DMLC_PS_ROOT_PORT"] = std::to_string(first_port_ + servers_of(job));
+    process.environment["DMLC_NODE_HOST"] = "127.0.0.1";
+  }
   if (job::trains_over_tcp(job.spec))
     process.environment["COXSWAIN_PEER_PORT"] = std::to_string(first_port_ + servers_of(job));
   if (servers_of(job) > 0)

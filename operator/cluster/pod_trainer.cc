@@ -157,13 +157,13 @@ void add_host_ports(const job::TrainingJob& job, const job::WorkerSpec& worker, 
   const job::Ports numbers = job::ports_of(job);
   const bool mpi = job::launcher(job.spec) == job::Launcher::kMpi;
   const bool is_server = worker.id.role == job::Role::kServer;
-  std::vector<int> taken = {is_server ? numbers.server : mpi ? numbers.ssh : numbers.master};
+  std::vector<int> taken = {mpi ? numbers.ssh : numbers.*job::traits_of(worker.id.role).port};
   if (!is_server && job::trains_over_tcp(job.spec)) {
     taken.clear();
     for (int slot = 0; slot < job::slots_per_worker(job.spec); ++slot)
       taken.push_back(numbers.peer + slot);
   }
-  if (is_server || job.spec.training)
+  if (job.spec.training)
     taken.push_back(numbers.*job::traits_of(worker.id.role).endpoint);
   for (const int port : taken)
     list_in(container, "ports")

@@ -53,6 +53,7 @@ std::optional<Cause> cause_by_table(const TrainingJob& job, const Worker& worker
       const bool drained = code == static_cast<int>(ExitCode::kSaved) && worker.deletion_time;
       return drained ? Cause::kPreemption : *cause;
     }
+  if (has_served(job, worker)) return std::nullopt;
   if (code == 0 && !serves(job.spec, worker.id.role, worker.id.index)) return std::nullopt;
   return ended_by_itself(job, worker) ? Cause::kFailure : Cause::kPreemption;
 }
@@ -133,6 +134,11 @@ bool precedes(const Loss& a, const Loss& b) {
     return std::tuple(loss.cause, loss.failure.time, loss.failure.role, loss.failure.index);
   };
   return key(a) < key(b);
+}
+
+bool has_served(const TrainingJob& job, const Worker& worker) {
+  return !job.spec.training && worker.id.role != Role::kWorker &&
+         worker.phase == WorkerPhase::kSucceeded && ended_by_itself(job, worker);
 }
 
 bool ended_by_itself(const TrainingJob& job, const Worker& worker) {

@@ -37,6 +37,10 @@ Loss classify_gone(const TrainingJob& job, const WorkerId& id, Time now);
 // ranks low), then by time, then by index.
 bool precedes(const Loss& a, const Loss& b);
 
+// A server of somebody else's program that ended well, which it may do a moment before the workers
+// that need it no more. Whether it was only a moment, later looks tell.
+bool has_served(const TrainingJob& job, const Worker& worker);
+
 // Ended for a reason of its own, not because it was told to.
 bool ended_by_itself(const TrainingJob& job, const Worker& worker);
 

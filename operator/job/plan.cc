@@ -20,6 +20,7 @@ namespace coxswain::job {
 namespace {
 
 constexpr Seconds kLookAtNamespace{60};
+constexpr Seconds kUnserved{60};  // for workers to end after their servers
 constexpr Seconds kRetryRejected{10};  // quota may be freed without our hearing of it
 
 // Everything one pass knows; `status` is the stored one with the observations entered.
@@ -97,6 +98,32 @@ std::optional<Time> startup_deadline(const Pass& pass) {
   return queued->last_transition_time + pass.job.spec.run_policy.startup_deadline;
 }
 
+// The first server that ended well while workers still run; nullptr: none did.
+const Worker* first_served(const Pass& pass) {
+  const Worker* first = nullptr;
+  for (const auto& [place, worker] : pass.view.present)
+    if (has_served(pass.job, *worker) && worker->finished_time &&
+        (!first || worker->finished_time < first->finished_time))
+      first = worker;
+  return first;
+}
+
+std::optional<Time> unserved_deadline(const Pass& pass) {
+  const Worker* first = first_served(pass);
+  return first ? std::optional(*first->finished_time + kUnserved) : std::nullopt;
+}
+
+Overdue unserved(const Pass& pass) {
+  const WorkerId& first = first_served(pass)->id;
+  std::vector<std::string> names;
+  for (const auto& [place, worker] : pass.view.present)
+    if (place.first == Role::kWorker && !has_ended(*worker) && names.size() < 8)
+      names.push_back(short_name(place.first, place.second));
+  return {"ServerEnded", fmt::format("{} ended, with 0, and {} s later not all workers have: {}",
+                                     short_name(first.role, first.index), kUnserved.count(),
+                                     fmt::join(names, ", "))};
+}
+
 std::optional<Overdue> overdue(const Pass& pass) {
   const auto passed = [&](std::optional<Time> limit) {
     return limit && pass.observed.now >= *limit;
@@ -110,6 +137,7 @@ std::optional<Overdue> overdue(const Pass& pass) {
                    fmt::format("not Running {} s after all pods were scheduled: {}",
                                pass.job.spec.run_policy.startup_deadline.count(),
                                fmt::join(waiting_reasons(pass.view, 8), "; "))};
+  if (passed(unserved_deadline(pass))) return unserved(pass);
   return std::nullopt;
 }
 
@@ -360,6 +388,7 @@ Plan bring_up(Pass pass) {
     come_back_at(plan, std::max(stuck_time(pass.job, *predecessor), now + kRetryRejected), now);
   come_back_at(plan, active_deadline(pass), now);
   come_back_at(plan, startup_deadline(pass), now);
+  come_back_at(plan, unserved_deadline(pass), now);
   const auto degraded = degraded_start(pass);
   if (degraded && *degraded > now) come_back_at(plan, degraded, now);
   const bool runs_now = is_true(pass.status, condition::kRunning);

@@ -144,7 +144,7 @@ void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& 
   if (gang != GangScheduler::kNone) status.pod_group = gang;
   status.replicas.clear();
   for (const RoleTraits& traits : roles_of(job.spec))
-    status.replicas[traits.role].desired = traits.replicas(job.spec)->replicas;
+    status.replicas[traits.role].desired = traits.asked(job.spec);
   set_condition(status, condition::kQueued, {true, "Starting", ""}, stamp);
   set_condition(status, condition::kReady, {false, "Starting", ""}, stamp);
   set_condition(status, condition::kRunning, {false, "Starting", ""}, stamp);

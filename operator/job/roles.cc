@@ -12,16 +12,21 @@ namespace coxswain::job {
 
 namespace {
 
-// Where the servers hold the weights, workers can come and go; not those of our own trainer, whose
-// steps are synchronous: a step without one of them has no end for the others.
-bool outlives_a_worker(const Spec& spec) {
-  return spec.strategy == Strategy::kParameterServer && !spec.training;
+bool trains_with_servers(const Spec& spec) {
+  return spec.strategy == Strategy::kParameterServer && spec.training.has_value();
 }
 
-// Another program's servers are its own affair. Of several of ours each is copied by the next.
+// Where another program's servers hold the weights, its pods can come and go; not MXNet's, whose
+// scheduler knows its peers once and for all.
+bool is_anothers_that_outlives_a_pod(const Spec& spec) {
+  return spec.strategy == Strategy::kParameterServer && !spec.training && !has_scheduler(spec);
+}
+
+// Each of several servers of ours is copied by the next. A worker can't be lost: its steps are
+// synchronous, so that a step without it has no end for the others.
 bool outlives_a_server(const Spec& spec) {
-  return spec.strategy == Strategy::kParameterServer &&
-         (!spec.training || (spec.server && spec.server->replicas > 1));
+  return is_anothers_that_outlives_a_pod(spec) ||
+         (trains_with_servers(spec) && spec.server && spec.server->replicas > 1);
 }
 
 // Of the recorded attempt: a change of the spec counts from the next one on.
@@ -32,19 +37,21 @@ int recorded_servers(const TrainingJob& job) {
   return desired > 0 ? desired : job.spec.server->replicas;
 }
 
-constexpr std::array<RoleTraits, 2> kRoles{{
+constexpr std::array<RoleTraits, 3> kRoles{{
     {.role = Role::kWorker,
      .replicas = [](const Spec& spec) { return &spec.worker; },
+     .asked = [](const Spec& spec) { return spec.worker.replicas; },
      .size = [](const TrainingJob& job) { return job.status.workers; },
      .slots = slots_per_worker,
      .serves = [](const Spec& spec,
                   int index) { return launcher(spec) == Launcher::kMpi && index > 0; },
-     .is_replaced_alone = outlives_a_worker,
+     .is_replaced_alone = is_anothers_that_outlives_a_pod,
      .port = &Ports::master,
      .endpoint = &Ports::rank,
      .task = "worker"},
     {.role = Role::kServer,
      .replicas = [](const Spec& spec) { return spec.server ? &*spec.server : nullptr; },
+     .asked = [](const Spec& spec) { return spec.server->replicas; },
      .size = recorded_servers,
      .slots = [](const Spec&) { return 1; },
      .serves = [](const Spec&, int) { return true; },
@@ -52,6 +59,19 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .port = &Ports::server,
      .endpoint = &Ports::server_rank,
      .task = "ps"},
+    // It starts as MXNet's servers do: the variables alone tell it what it is.
+    {.role = Role::kScheduler,
+     .replicas = [](const Spec& spec) { return has_scheduler(spec) ? &*spec.server : nullptr; },
+     .asked = [](const Spec&) { return 1; },
+     .size = [](const TrainingJob& job) {
+       return has_scheduler(job.spec) && job.status.workers > 0 ? 1 : 0;
+     },
+     .slots = [](const Spec&) { return 1; },
+     .serves = [](const Spec&, int) { return true; },
+     .is_replaced_alone = [](const Spec&) { return false; },
+     .port = &Ports::scheduler,
+     .endpoint = &Ports::scheduler,
+     .task = ""},
 }};
 
 constexpr int kOfAnyPod = 4;  // in a row; then one for each rank of a worker
@@ -81,7 +101,7 @@ bool serves(const Spec& spec, Role role, int index) { return traits_of(role).ser
 
 int pods_of(const Spec& spec) {
   int pods = 0;
-  for (const RoleTraits& traits : roles_of(spec)) pods += traits.replicas(spec)->replicas;
+  for (const RoleTraits& traits : roles_of(spec)) pods += traits.asked(spec);
   return pods;
 }
 
@@ -118,7 +138,23 @@ Ports ports_of(const TrainingJob& job) {
           .server = first + 2,
           .server_rank = first,  // a server has no SSH; so it may stand beside a worker
           .master = first + 3,
+          .scheduler = first + 1,  // beside it no rank of ours has an endpoint
           .peer = first + kOfAnyPod};
+}
+
+std::string host_name(const TrainingJob& job, Role role, int index) {
+  return fmt::format("{}.{}.{}.svc", worker_name(job, role, index), job.metadata.name,
+                     job.metadata.name_space);
+}
+
+std::string address(const TrainingJob& job, Role role, int index) {
+  return fmt::format("{}:{}", host_name(job, role, index), ports_of(job).*traits_of(role).port);
+}
+
+std::vector<std::string> addresses(const TrainingJob& job, Role role) {
+  std::vector<std::string> all;
+  for (int i = 0; i < traits_of(role).size(job); ++i) all.push_back(address(job, role, i));
+  return all;
 }
 
 bool on_host_network(const ReplicaSpec& replicas) {

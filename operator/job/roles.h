@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Ports {
   int server = contract::kServerPort;
   int server_rank = contract::kRankPort;  // of a server's endpoint
   int master = contract::kMasterPort;
+  int scheduler = contract::kServerPort;  // MXNet's
   int peer = contract::kServerPort;  // of a worker's first rank where mpirun starts none
   bool operator==(const Ports&) const = default;
 };
@@ -30,7 +32,8 @@ Ports ports_of(const TrainingJob& job);
 // replicas in the spec.
 struct RoleTraits {
   Role role = Role::kWorker;
-  const ReplicaSpec* (*replicas)(const Spec& spec);  // nullptr: the job has none
+  const ReplicaSpec* (*replicas)(const Spec& spec);  // its template's; nullptr: the job has none
+  int (*asked)(const Spec& spec);                    // pods that the job asks for, if it has any
   int (*size)(const TrainingJob& job);               // pods of the recorded attempt
   int (*slots)(const Spec& spec);                    // ranks in each pod
   bool (*serves)(const Spec& spec, int index);       // ends only when it is told to
@@ -38,7 +41,7 @@ struct RoleTraits {
   bool (*is_replaced_alone)(const Spec& spec);
   int Ports::*port;           // where the programs of its peers find it
   int Ports::*endpoint;       // of /healthz, of programs of ours
-  std::string_view task;      // of TF_CONFIG
+  std::string_view task;      // of TF_CONFIG; empty: none
 };
 
 const RoleTraits& traits_of(Role role);
@@ -63,6 +66,11 @@ bool is_current(const Status& status, const WorkerId& id);
 
 // Every pod of the recorded attempt, role by role.
 std::vector<WorkerId> gang(const TrainingJob& job);
+
+// "<pod>.<job>.<namespace>.svc"; with the port where its peers find it; of all pods.
+std::string host_name(const TrainingJob& job, Role role, int index);
+std::string address(const TrainingJob& job, Role role, int index);
+std::vector<std::string> addresses(const TrainingJob& job, Role role);
 
 bool on_host_network(const ReplicaSpec& replicas);
 

@@ -203,7 +203,7 @@ inline constexpr std::tuple kFailureRuleFields{
            .max_length = 256}},
     Field{"onRoles",
           &FailureRule::on_roles,
-          {.doc = "Roles that the rule is for; all unless set.", .max_items = 2}},
+          {.doc = "Roles that the rule is for; all unless set.", .max_items = 3}},
 };
 
 struct Spec {
@@ -308,8 +308,10 @@ inline constexpr std::tuple kSpecFields{
     Field{"rendezvous",
           &Spec::rendezvous,
           {.doc = "Other frameworks whose variables the pods get too; all that fit unless set: "
-                  "Horovod with launcher MPI, PyTorch and TensorFlow with Env.",
-           .max_items = 3}},
+                  "Horovod with launcher MPI, PyTorch and TensorFlow with Env. MXNet, with "
+                  "strategy ParameterServer, only where it is named here: the job gets one pod "
+                  "more, its scheduler, of the template of Server.",
+           .max_items = 4}},
 };
 
 }  // namespace coxswain::job

@@ -19,7 +19,7 @@ std::optional<Time> sidecars_overdue(const TrainingJob& job) {
 
 // A server leaves after the workers that leave with it: they may need it to save.
 bool waits_for_workers(const Worker& server, const std::vector<const Worker*>& leaving) {
-  return server.id.role == Role::kServer && std::ranges::any_of(leaving, [&](const Worker* other) {
+  return server.id.role != Role::kWorker && std::ranges::any_of(leaving, [&](const Worker* other) {
            return other->id.role == Role::kWorker && other->id.attempt == server.id.attempt &&
                   !has_ended(*other);
          });

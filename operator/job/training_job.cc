@@ -50,6 +50,17 @@ int slots_per_worker(const Spec& spec) {
   return spec.slots_per_worker > 0 ? spec.slots_per_worker : std::max(1, gpus_per_worker(spec));
 }
 
+bool wants(const Spec& spec, Framework framework) {
+  // Our own trainer is no Horovod, and no other program needs MXNet's scheduler.
+  if (!spec.rendezvous)
+    return framework != Framework::kMxnet && (framework != Framework::kHorovod || !spec.training);
+  return std::ranges::find(*spec.rendezvous, framework) != spec.rendezvous->end();
+}
+
+bool has_scheduler(const Spec& spec) {
+  return spec.server && !spec.training && wants(spec, Framework::kMxnet);
+}
+
 int gpus_per_worker(const Spec& spec) {
   const Json* container = trainer_container(spec.worker);
   return container ? gpu_limit(*container) : 0;

@@ -61,6 +61,10 @@ bool trains_over_tcp(const Spec& spec);          // ranks of ours find each othe
 SuccessPolicy success_policy(const Spec& spec);  // RankZero for MPI, else AllWorkers
 int slots_per_worker(const Spec& spec);          // auto: the trainer container's GPU limit, else 1
 
+// Whether its pods are told of their peers in this framework's words.
+bool wants(const Spec& spec, Framework framework);
+bool has_scheduler(const Spec& spec);  // MXNet's, beside its servers
+
 int gpus_per_worker(const Spec& spec);  // the trainer container's GPU limit
 
 // The container that trains: the one named `trainer`, else the only one. Null if there is no

@@ -119,6 +119,10 @@ void check_rendezvous(const Spec& spec, Problems& problems) {
                           fmt::format("{}'s variables come with launcher Env: set it, or leave {} "
                                       "out; ranks of mpirun read OMPI_COMM_WORLD_RANK",
                                       word(framework), word(framework))});
+    if (framework == Framework::kMxnet && !mpi && !has_scheduler(spec))
+      problems.push_back({"spec.rendezvous", 0,
+                          "MXNet's workers meet at servers of its own: set strategy: "
+                          "ParameterServer without `training`, or leave MXNet out"});
   }
 }
 
@@ -207,7 +211,9 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   check_roles(spec, problems);
   check_image(spec, problems);
   for (const RoleTraits& traits : roles_of(spec))
-    check_template(job, *traits.replicas(spec), template_path(traits.role), installation, problems);
+    if (traits.role != Role::kScheduler)  // its template is Server's
+      check_template(job, *traits.replicas(spec), template_path(traits.role), installation,
+                     problems);
   if (job.problems.empty()) check_program(spec, problems);
   if (spec.data_volume)
     check_volume_source(*spec.data_volume, "spec.volumes.data", installation, problems);

@@ -40,11 +40,12 @@ constexpr Words<GangScheduler, 3> words_of(GangScheduler) {
            {GangScheduler::kCoscheduling, "Coscheduling"}}};
 }
 
-enum class Framework { kPyTorch, kTensorFlow, kHorovod };
-constexpr Words<Framework, 3> words_of(Framework) {
+enum class Framework { kPyTorch, kTensorFlow, kHorovod, kMxnet };
+constexpr Words<Framework, 4> words_of(Framework) {
   return {{{Framework::kPyTorch, "PyTorch"},
            {Framework::kTensorFlow, "TensorFlow"},
-           {Framework::kHorovod, "Horovod"}}};
+           {Framework::kHorovod, "Horovod"},
+           {Framework::kMxnet, "MXNet"}}};
 }
 
 enum class BatchOnResize { kKeep, kPerWorker };

@@ -2,43 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "operator/job/frameworks.h"
 #include "operator/job/job_reader.h"
 #include "operator/job/roles.h"
-#include "operator/job/words.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/worker/worker_env.h"
 
 namespace coxswain::job {
 
 namespace {
-
-using Environment = std::map<std::string, std::string>;
-
-// Above this, TF_CONFIG, which names every worker, is left out unless it is asked for.
-constexpr int kMostWorkersInTfConfig = 256;
-
-std::string host_name(const TrainingJob& job, Role role, int index) {
-  return fmt::format("{}.{}.{}.svc", worker_name(job, role, index), job.metadata.name,
-                     job.metadata.name_space);
-}
-
-// "<host>:<port>" of each pod of a role.
-std::vector<std::string> addresses(const TrainingJob& job, const RoleTraits& traits) {
-  std::vector<std::string> list;
-  for (int i = 0; i < traits.size(job); ++i)
-    list.push_back(fmt::format("{}:{}", host_name(job, traits.role, i),
-                               ports_of(job).*traits.port));
-  return list;
-}
-
-bool wants(const Spec& spec, Framework framework) {
-  // Our own trainer is no Horovod; it needs to be asked for.
-  if (!spec.rendezvous) return framework != Framework::kHorovod || !spec.training;
-  const auto& asked = *spec.rendezvous;
-  return std::find(asked.begin(), asked.end(), framework) != asked.end();
-}
 
 bool mounts_checkpoints(const Spec& spec, const WorkerId& id) {
   if (!spec.checkpoints_volume) return false;
@@ -60,7 +32,7 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   if (spec.training) env.config = paths.config;
   if (mounts_checkpoints(spec, id)) env.checkpoints = paths.checkpoints;
   env.hostfile = paths.hostfile;
-  if (spec.server) env.servers = addresses(job, traits_of(Role::kServer));
+  if (spec.server) env.servers = addresses(job, Role::kServer);
   env.batch_per_worker = spec.elastic && spec.elastic->batch == BatchOnResize::kPerWorker;
   env.startup_seconds = static_cast<int>(spec.run_policy.startup_deadline.count());
   env.run_dir = paths.run_dir;
@@ -71,60 +43,6 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
     env.key = paths.key;
   }
   return env;
-}
-
-// torchrun and torch.distributed.
-void add_pytorch(const TrainingJob& job, const WorkerId& id, Environment& environment) {
-  const int slots = slots_per_worker(job.spec);
-  // torchrun takes each of its flags from PET_ and the flag's name.
-  for (const char* prefix : {"", "PET_"}) {
-    environment[fmt::format("{}MASTER_ADDR", prefix)] = host_name(job, Role::kWorker, 0);
-    environment[fmt::format("{}MASTER_PORT", prefix)] = std::to_string(ports_of(job).master);
-  }
-  environment["WORLD_SIZE"] = std::to_string(job.status.workers * slots);
-  environment["PET_NODE_RANK"] = std::to_string(id.index);
-  environment["PET_NPROC_PER_NODE"] = std::to_string(slots);
-  environment["PET_NNODES"] = std::to_string(job.status.workers);
-  if (slots != 1) return;  // then each rank's own are set by who starts it
-  environment["RANK"] = std::to_string(id.index);
-  environment["LOCAL_RANK"] = "0";
-}
-
-void add_tensorflow(const TrainingJob& job, const WorkerId& id, Environment& environment) {
-  const bool asked = job.spec.rendezvous.has_value();
-  if (!asked && job.status.workers > kMostWorkersInTfConfig) return;
-  Json cluster;
-  for (const RoleTraits& traits : roles_of(job.spec))
-    if (auto hosts = addresses(job, traits); !hosts.empty())
-      cluster[std::string(traits.task)] = std::move(hosts);
-  const Json task = {{"type", traits_of(id.role).task}, {"index", id.index}};
-  environment["TF_CONFIG"] = Json{{"cluster", cluster}, {"task", task}}.dump();
-}
-
-// Open MPI 4 (ORTE) and 5 (PRRTE) under their own names.
-void add_open_mpi(const Paths& paths, Environment& environment) {
-  environment["OMPI_MCA_orte_default_hostfile"] = paths.hostfile;
-  environment["OMPI_MCA_orte_keep_fqdn_hostnames"] = "true";
-  environment["PRTE_MCA_prte_default_hostfile"] = paths.hostfile;
-  environment["PRTE_MCA_prte_keep_fqdn_hostnames"] = "true";
-}
-
-// Without it a Horovod that was built without MPI would train alone in each rank; with it, it says
-// so. A template that knows better says it itself.
-void add_horovod(const TrainingJob& job, Environment& environment) {
-  constexpr const char* kController = "HOROVOD_CONTROLLER";
-  const Json* container = trainer_container(job.spec.worker);
-  if (container && container->contains("env") && container->at("env").is_array())
-    for (const Json& given : container->at("env"))
-      if (given.is_object() && given.value("name", Json()) == kController) return;
-  environment[kController] = "mpi";
-}
-
-// The names of deeplearning-cfn.
-void add_deep_learning(const TrainingJob& job, const Paths& paths, Environment& environment) {
-  environment["DEEPLEARNING_WORKERS_PATH"] = paths.workers;
-  environment["DEEPLEARNING_WORKERS_COUNT"] = std::to_string(job.status.workers);
-  environment["DEEPLEARNING_WORKER_GPU_COUNT"] = std::to_string(gpus_per_worker(job.spec));
 }
 
 std::vector<std::string> own_command(const Spec& spec) {
@@ -166,15 +84,7 @@ WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& 
   worker.image = job.status.image;
   worker.command = command_of(job, id, paths);
   worker.environment = contract::to_env(our_environment(job, id, paths));
-  if (launcher(spec) == Launcher::kEnv) {
-    if (wants(spec, Framework::kPyTorch) && id.role == Role::kWorker)
-      add_pytorch(job, id, worker.environment);
-    if (wants(spec, Framework::kTensorFlow)) add_tensorflow(job, id, worker.environment);
-  } else {
-    if (!paths.hostfile.empty()) add_open_mpi(paths, worker.environment);
-    if (wants(spec, Framework::kHorovod)) add_horovod(job, worker.environment);
-  }
-  if (!spec.training && !paths.hostfile.empty()) add_deep_learning(job, paths, worker.environment);
+  add_frameworks(job, id, paths, worker.environment);
   worker.serves = serves(spec, id.role, id.index);
   // A server of ours holds weights alone.
   worker.mounts_data = spec.data_volume && !(spec.training && id.role == Role::kServer);

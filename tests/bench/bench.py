@@ -8,7 +8,8 @@ import statistics
 import subprocess
 import sys
 
-TRAINER = "build/release/bin/coxswain-trainer"
+from commands import MPIRUN, TRAINER, environment, last_json
+
 MALLOC = "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4"
 
 # name, model, batch, precision, threads, convolution, wanted ratio to the better peer
@@ -38,17 +39,6 @@ SCALING = [
 
 def cores(threads, first=0):
     return ["taskset", "-c", ",".join(str(c) for c in range(first, first + threads))]
-
-
-def environment(**more):
-    return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
-
-
-def last_json(command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(**more), timeout=600)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-400:]}")
-    return json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
 
 
 def trainer(model, batch, precision, threads, convolution, seconds):
@@ -98,8 +88,7 @@ def bench_scaling(row, arguments):
         apart = [subprocess.Popen(cores(1, core) + command, stdout=subprocess.PIPE, text=True, env=environment())
                  for core in (0, 1)]
         rates = [json.loads(p.communicate(timeout=600)[0].splitlines()[-1])["median"] for p in apart]
-        together = last_json(["mpirun", "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1",
-                              "-np", "2"] + command)["median"]
+        together = last_json(MPIRUN + command)["median"]
         shares.append(together / sum(rates))
         together_best, apart_best = max(together_best, together), max(apart_best, sum(rates))
     best = max(shares)
@@ -134,8 +123,7 @@ def main():
     if re.search(arguments.rows, "all-reduce"):
         print("\nall-reduce of 45 MB between 2 ranks")
         sys.stdout.flush()
-        subprocess.run(["mpirun", "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np",
-                        "2", "build/release/bin/all_reduce_bench"], env=environment(), check=True)
+        subprocess.run(MPIRUN + ["build/release/bin/all_reduce_bench"], env=environment(), check=True)
     if arguments.json:
         with open(arguments.json, "w") as out:
             json.dump(results, out, indent=1)

@@ -6,11 +6,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 cmake/install-dependencies.sh bench
 cmake/build.sh --tests release coxswain-trainer all_reduce_bench
-peers=${XDG_CACHE_HOME:-$HOME/.cache}/coxswain/peers
-if [ ! -x "$peers/bin/python" ]; then
-  echo "installing the peers into $peers"
-  python3 -m venv "$peers"
-fi
-"$peers/bin/python" -c 'import torch, torchvision, tensorflow' 2>/dev/null ||
-  "$peers/bin/pip" install -q -r tests/bench/requirements.txt
-exec python3 tests/bench/bench.py --python "$peers/bin/python" "$@"
+python=$(tests/bench/install-peers.sh peers tests/bench/requirements.txt "torch, torchvision, tensorflow")
+exec python3 tests/bench/bench.py --python "$python" "$@"

@@ -45,6 +45,15 @@ class JobBuilder {
     job_.spec.server = job::ReplicaSpec{count, {}};
     return *this;
   }
+  JobBuilder& own_servers(int count) {  // of the user's own program
+    servers(count).env();
+    job_.spec.server->pod_template = job_.spec.worker.pod_template;
+    return *this;
+  }
+  JobBuilder& mxnet(int count) {  // with its scheduler
+    job_.spec.rendezvous = {job::Framework::kMxnet};
+    return own_servers(count);
+  }
   JobBuilder& backoff_limit(int limit) {
     job_.spec.run_policy.backoff_limit = limit;
     return *this;
@@ -174,6 +183,10 @@ class ObservedBuilder {
   }
   ObservedBuilder& server() {
     last().id.role = job::Role::kServer;
+    return *this;
+  }
+  ObservedBuilder& scheduler() {
+    last().id.role = job::Role::kScheduler;
     return *this;
   }
   // The last one is there no more.

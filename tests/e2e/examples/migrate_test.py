@@ -23,6 +23,7 @@ PLANS = {
     "nodes": (3, ["name: LOGLEVEL", "cpu: \"2\"", "name: RANK"]),
     "cifar": (2, ["model: cifar-resnet20", "claimName: cifar10", "milestones: [80, 120]",
                   "form: mxnet", "decay: weightsAndGamma"]),
+    "gluon": (5, ["name: DMLC_PS_ROOT_URI", "gluon-scheduler-0.gluon.default.svc", "name: DMLC_ROLE"]),
     "horovod": (2, ["slots=4", "model: keras-cnn", "lastBatch: rollover", "scaling: linear"]),
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -258,6 +259,29 @@ TEST(Pod, on_the_hosts_network_keeps_to_the_ports_of_its_attempt) {
   EXPECT_EQ(spec_at(pod, "/volumes/0/hostPath/path"), "/dev/infiniband");
   EXPECT_FALSE(cluster::pod(with_pod(R"({"containers":[{"name":"a"}]})"), kFirst)["spec"].contains(
       "dnsPolicy"));
+}
+
+// What it runs is the server's: MXNet's variables tell a process what it is. On one host's network
+// it, a server and a worker can stand side by side.
+TEST(Pod, of_mxnets_scheduler_is_one_more_of_its_servers) {
+  auto job = with_pod(R"({"hostNetwork":true,"containers":[{"name":"a","command":["serve"]}]})");
+  job.spec.training.reset();
+  job.spec.strategy = job::Strategy::kParameterServer;
+  job.spec.server = job::ReplicaSpec{1, job.spec.worker.pod_template};
+  job.spec.rendezvous = {job::Framework::kMxnet};
+  job.status.host_port = 20040;
+  const Json pod = cluster::pod(job, {Role::kScheduler, 0, 1});
+  EXPECT_EQ(pod["metadata"]["labels"]["training.kubeflow.org/replica-type"], "scheduler");
+  EXPECT_EQ(spec_at(pod, "/containers/0/command"), Json({"serve"}));
+  std::set<int> ports;
+  for (const Role role : {Role::kWorker, Role::kServer, Role::kScheduler}) {
+    const Json other = cluster::pod(job, {role, 0, 1});
+    const Json environment = spec_at(other, "/containers/0/env");
+    const Json told = {{"name", "DMLC_ROLE"}, {"value", contract::to_text(role)}};
+    EXPECT_NE(std::ranges::find(environment, told), environment.end()) << environment;
+    for (const Json& port : spec_at(other, "/containers/0/ports"))
+      EXPECT_TRUE(ports.insert(port["hostPort"].get<int>()).second) << port;
+  }
 }
 
 // Templates are checked before a gang is made; one that changed since must not stop the operator.

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "tests/operator/cluster/job_run.h"
 
 // `coxswain run` of a job with parameter servers, and its --kill.
@@ -62,6 +64,34 @@ TEST(RunKills, a_rank_that_mpirun_starts) {
   JobRun run(job, {"--kill", "worker-1@3"});
   EXPECT_EQ(run.code(), 0) << run.errors();
   EXPECT_EQ(count_in(run.output(), " dies at 2:3:reduce\n"), 4) << run.output();
+}
+
+// Its servers and its scheduler end before its workers, as MXNet's do.
+TEST(RunServers, tells_mxnets_programs_of_one_scheduler) {
+  const auto pods = [](int seconds) {
+    return fmt::format("template: {{spec: {{containers: [{{name: a, image: x, command: [sh, -c, "
+                       "'sleep {}; echo $DMLC_ROLE $DMLC_PS_ROOT_URI $DMLC_NODE_HOST "
+                       "$DMLC_NUM_WORKER $DMLC_NUM_SERVER at $DMLC_PS_ROOT_PORT']}}]}}}}",
+                       seconds);
+  };
+  JobRun run(fmt::format("apiVersion: coxswain.dev/v1alpha1\nkind: TrainingJob\n"
+                         "metadata: {{name: test}}\nspec:\n  strategy: ParameterServer\n"
+                         "  rendezvous: [MXNet]\n  replicaSpecs:\n"
+                         "    Worker: {{replicas: 2, {}}}\n    Server: {{replicas: 1, {}}}\n",
+                         pods(1), pods(0)));
+  EXPECT_EQ(run.code(), 0) << run.errors();
+  std::set<std::string> ports;
+  std::multiset<std::string> roles;
+  std::istringstream lines(run.output());
+  for (std::string line; std::getline(lines, line);) {
+    const auto role = line.find(" 127.0.0.1 127.0.0.1 2 1 at ");
+    if (role == std::string::npos) continue;
+    roles.insert(line.substr(0, role));
+    ports.insert(line.substr(line.rfind(' ')));
+  }
+  EXPECT_EQ(roles, (std::multiset<std::string>{"scheduler", "server", "worker", "worker"}))
+      << run.output();
+  EXPECT_EQ(ports.size(), 1U) << run.output();
 }
 
 }  // namespace

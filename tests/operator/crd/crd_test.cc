@@ -129,7 +129,7 @@ TEST(Crd, holds_every_field_of_a_status) {
   status.succeeded_ranks = "0-3";
   status.last_failure = Failure{time, 2, Role::kServer, 1, 5, "p", "n", 137, "x", "Load", "m"};
   status.replacements = {{Role::kServer, 1, 2, true}};
-  status.replicas = {{Role::kWorker, {}}, {Role::kServer, {}}};
+  status.replicas = {{Role::kWorker, {}}, {Role::kServer, {}}, {Role::kScheduler, {}}};
   status.progress = {1, 2, 3, 4, 0.5, 0.9, 15.0, 6.0, 2, 0.95, "t"};
   status.checkpoint = CheckpointStatus{1200, "t", "p", 99};
   status.conditions.push_back({"Running", true, "AllReady", "every rank", time, 3});

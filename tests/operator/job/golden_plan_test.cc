@@ -37,6 +37,7 @@ std::vector<Situation> starts() {
        }(),
        [](auto&) {}},
       {"creates_objects_then_the_whole_gang", make_job().queued(), [](auto&) {}},
+      {"creates_mxnets_scheduler_too", make_job().mxnet(1).queued(), [](auto&) {}},
       {"creates_servers_too", make_job().servers(2).queued(), [](auto&) {}},
       {"makes_a_pod_group_for_a_gang_scheduler",
        [] {

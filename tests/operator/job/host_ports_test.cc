@@ -30,7 +30,7 @@ TEST(HostPorts, are_the_contracts_unless_a_template_is_on_the_host) {
   job.status().host_port = 20040;
   EXPECT_EQ(job::ports_of(job),
             (job::Ports{.ssh = 20040, .rank = 20041, .server = 20042, .server_rank = 20040,
-                        .master = 20043, .peer = 20044}));
+                        .master = 20043, .scheduler = 20041, .peer = 20044}));
 }
 
 TEST(HostPorts, are_other_ones_for_other_attempts_and_jobs) {

@@ -19,11 +19,6 @@ std::vector<Situation> replacements() {
          see_workers(seen);
          seen.running(0).server().failed(1, 137).server();
        }},
-      {"replaces_a_server_that_ends", make().running(),
-       [=](auto& seen) {
-         see_workers(seen);
-         seen.succeeded(0).server().running(1).server();
-       }},
       {"replaces_a_worker_of_servers", make().running(),
        [](auto& seen) {
          seen.running(0).failed(1, 1).running(0).server().running(1).server();
@@ -117,6 +112,52 @@ std::vector<Situation> replacements() {
   };
 }
 
+// Of programs that are not ours.
+std::vector<Situation> other_servers() {
+  const auto make = [] { return make_job().own_servers(2).running(); };
+  const auto see_workers = [](auto& seen) { seen.running(0).running(1); };
+  const auto see_served = [=](auto& seen) {
+    see_workers(seen);
+    seen.succeeded(0).server().finished(55).succeeded(1).server();  // at 50 s
+  };
+  return {
+      {"lets_other_servers_end_before_their_workers", make(),
+       [=](auto& seen) { see_served(seen.after(109)); }},
+      {"fails_when_workers_outlive_other_servers", make(),
+       [=](auto& seen) { see_served(seen.after(110)); }},
+      {"succeeds_though_other_servers_ended_long_ago", make(),
+       [](auto& seen) {
+         seen.after(200).succeeded(0).succeeded(1);
+         seen.succeeded(0).server().succeeded(1).server();
+       }},
+      {"replaces_another_server_that_fails", make(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.failed(0, 1).server().succeeded(1).server();
+       }},
+      {"replaces_another_server_that_was_told_to_leave", make(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.succeeded(0).server().terminating(90).running(1).server();
+       }},
+      {"makes_a_new_gang_when_mxnets_server_fails", make_job().mxnet(1).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.failed(0, 1).server().running(0).scheduler();
+       }},
+      {"makes_a_new_gang_when_mxnets_scheduler_fails", make_job().mxnet(1).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().failed(0, 1).scheduler();
+       }},
+      {"lets_mxnets_scheduler_end_before_its_workers", make_job().mxnet(1).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.succeeded(0).server().succeeded(0).scheduler();
+       }},
+  };
+}
+
 // Of 2 workers and 2 servers of our trainer, whose steps no rank and no server may miss.
 std::vector<Situation> servers_of_ours() {
   const auto make = [] { return make_job().servers(2).backoff_limit(2); };
@@ -155,5 +196,6 @@ std::vector<Situation> servers_of_ours() {
 TEST(GoldenPlans, servers_of_ours) { expect_golden_plans(servers_of_ours()); }
 
 TEST(GoldenPlans, replacing) { expect_golden_plans(replacements()); }
+TEST(GoldenPlans, other_servers) { expect_golden_plans(other_servers()); }
 
 }  // namespace coxswain::test

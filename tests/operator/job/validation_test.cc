@@ -183,6 +183,7 @@ std::vector<Case> values() {
        spec("  runPolicy: {schedulingPolicy: {gang: Volcano, minAvailable: 3}}\n")},
       {"rendezvous_of_env", spec("  rendezvous: [PyTorch, TensorFlow, Horovod]\n")},
       {"rendezvous_of_mpi", spec("  launcher: Env\n  rendezvous: [PyTorch, Horovod]\n")},
+      {"rendezvous_of_servers", spec("  rendezvous: [MXNet]\n  launcher: Env\n")},
       {"several_problems",
        spec("  successPolicy: x\n  runPolicy: {backoffLimit: -1}\n  imagee: y\n")},
   };

@@ -52,12 +52,8 @@ TEST(WorkerSpec, says_what_each_worker_is) {
          return job.running();
        }()},
       {"parameter_server", make_job().servers(2).running()},
-      {"parameter_server_own_command",
-       [] {
-         auto job = make_job().servers(1).env();
-         job.spec().server->pod_template = job.spec().worker.pod_template;
-         return job.running();
-       }()},
+      {"parameter_server_own_command", make_job().own_servers(1).running()},
+      {"mxnet", make_job().mxnet(2).running()},
   };
   for (const auto& [name, job] : jobs)
     expect_golden(std::string("plans/workers/") + name + ".txt", gang_text(job));
@@ -158,6 +154,25 @@ TEST(WorkerSpec, plain_torchrun_finds_each_other) {
   EXPECT_EQ(environment.at("PET_NODE_RANK"), "1");
   EXPECT_EQ(environment.at("PET_MASTER_ADDR"), environment.at("MASTER_ADDR"));
   EXPECT_EQ(environment.at("PET_MASTER_PORT"), "23456");
+}
+
+// tensorflow.org/guide/distributed_training: with parameter servers one task is the chief, and the
+// workers count from 0 without it.
+TEST(WorkerSpec, a_lone_worker_beside_parameter_servers_is_tensorflows_chief) {
+  const auto job = make_job().workers(1).own_servers(1).running();
+  const auto config = job::Json::parse(job::worker_spec(job, {}).environment.at("TF_CONFIG"));
+  EXPECT_EQ(config["task"], (job::Json{{"type", "chief"}, {"index", 0}}));
+  EXPECT_FALSE(config["cluster"].contains("worker"));
+}
+
+TEST(WorkerSpec, mxnets_scheduler_is_none_of_tensorflows_tasks) {
+  auto job = make_job().mxnet(1);
+  job.spec().rendezvous->push_back(job::Framework::kTensorFlow);
+  job.running();
+  const auto of = [&](job::Role role) { return job::worker_spec(job, {role, 0, 0}).environment; };
+  const auto config = job::Json::parse(of(job::Role::kServer).at("TF_CONFIG"));
+  EXPECT_EQ(config["cluster"].size(), 3U) << "ps, chief, worker: " << config;
+  EXPECT_FALSE(of(job::Role::kScheduler).contains("TF_CONFIG"));
 }
 
 TEST(WorkerSpec, counts_the_gpus_and_not_the_slots) {

@@ -70,11 +70,21 @@ std::vector<std::string> servers_from(const std::string& text) {
 
 }  // namespace
 
-std::string_view to_text(Role role) { return role == Role::kWorker ? "worker" : "server"; }
+std::string_view to_text(Role role) {
+  switch (role) {
+    case Role::kWorker:
+      return "worker";
+    case Role::kServer:
+      return "server";
+    case Role::kScheduler:
+      return "scheduler";
+  }
+  return "";
+}
 
 std::optional<Role> role_of(std::string_view text) {
-  for (const Role role : {Role::kWorker, Role::kServer})
-    if (text == to_text(role)) return role;
+  for (const auto& word : words_of(Role{}))
+    if (text == to_text(word.value)) return word.value;
   return std::nullopt;
 }
 

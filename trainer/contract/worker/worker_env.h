@@ -14,11 +14,13 @@
 
 namespace coxswain::contract {
 
-enum class Role { kWorker, kServer };
-constexpr Words<Role, 2> words_of(Role) {  // of a job
-  return {{{Role::kWorker, "Worker"}, {Role::kServer, "Server"}}};
+enum class Role { kWorker, kServer, kScheduler };
+constexpr Words<Role, 3> words_of(Role) {  // of a job
+  return {{{Role::kWorker, "Worker"},
+           {Role::kServer, "Server"},
+           {Role::kScheduler, "Scheduler"}}};
 }
-std::string_view to_text(Role role);  // of a pod: "worker", "server"
+std::string_view to_text(Role role);  // of a pod: "worker", "server", "scheduler"
 std::optional<Role> role_of(std::string_view text);
 
 // Value. What the operator tells a pod, and a pod its ranks: the COXSWAIN_* variables, and no other

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Our parameter server beside MXNet's kvstore, our all-reduce and a bare stream, in turns. See run.sh."""
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from commands import MPIRUN, TRAINER, last_json  # noqa: E402
+
+PEER = "tests/bench/parameter_server/mxnet_peer.py"
+MEGABYTES, REPEATS = 45, 20  # of one push and pull; in one turn
+TRAINING = ["--model=d2l-resnet18", "--batchSize=128", "--threads=1", "--precision=fp32", "--data.format=synthetic",
+            "--data.size=4096", "--optimizer.lr=0.01", "--optimizer.momentum=0.9"]
+SYNC, ASYNC = "dist_sync", "dist_async"
+
+
+# Each side gives one figure a turn: milliseconds of a push and pull, or images/s.
+def milliseconds(command):
+    return statistics.median(last_json(command)["milliseconds"])
+
+
+def our_push_pull(_python, workers, servers, mode, tls):
+    return milliseconds(["build/release/bin/push_pull_bench", f"--workers={workers}", f"--servers={servers}",
+                         f"--mode={mode.removeprefix('dist_')}", f"--megabytes={MEGABYTES}", f"--repeats={REPEATS}",
+                         f"--tls={tls}"])
+
+
+def mxnet_push_pull(python, workers, servers, mode):
+    return milliseconds([python, PEER, "push-pull", str(workers), str(servers), mode, f"--megabytes={MEGABYTES}",
+                         f"--repeats={REPEATS}"])
+
+
+def stream(_python, kind):
+    return milliseconds(["build/release/bin/stream_bench", kind, str(MEGABYTES), str(REPEATS)])
+
+
+def our_server(_python):
+    return last_json([TRAINER, "bench", "--parameter-server", "--workers=2", "--servers=2", "--seconds=15"]
+                     + TRAINING)["median"]
+
+
+def our_all_reduce(_python):
+    return last_json(MPIRUN + [TRAINER, "bench", "--seconds=15"] + TRAINING)["median"]
+
+
+def mxnet_lab(python):
+    return last_json([python, PEER, "train", "2", "2", SYNC, "--batch=128", "--repeats=4"])["median"]
+
+
+# A row's name, our side, the other side (each a function and what it is told), how many times as good we should be.
+PUSH_PULL = [
+    ("1 worker, 1 server", (our_push_pull, 1, 1, SYNC, "off"), (mxnet_push_pull, 1, 1, SYNC), 3),
+    ("1 worker, 1 server, TLS", (our_push_pull, 1, 1, SYNC, "on"), (mxnet_push_pull, 1, 1, SYNC), 2),
+    ("1 worker, 1 server, a bare stream", (our_push_pull, 1, 1, SYNC, "off"), (stream, "plain"), 0.7),
+    ("1 worker, 1 server, TLS, a sealed stream", (our_push_pull, 1, 1, SYNC, "on"), (stream, "sealed"), 0.7),
+    ("2 workers, 2 servers, sync", (our_push_pull, 2, 2, SYNC, "off"), (mxnet_push_pull, 2, 2, SYNC), 3),
+    ("2 workers, 2 servers, sync, TLS", (our_push_pull, 2, 2, SYNC, "on"), (mxnet_push_pull, 2, 2, SYNC), 1.5),
+    ("2 workers, 2 servers, async", (our_push_pull, 2, 2, ASYNC, "off"), (mxnet_push_pull, 2, 2, ASYNC), 3),
+    ("2 workers, 2 servers, async, TLS", (our_push_pull, 2, 2, ASYNC, "on"), (mxnet_push_pull, 2, 2, ASYNC), 1.1),
+]
+IMAGES = [
+    ("d2l-resnet18, our all-reduce", (our_server,), (our_all_reduce,), 0.9),
+    ("d2l-resnet18, MXNet's lab", (our_server,), (mxnet_lab,), 1.5),
+]
+SIDES = {"ours": (our_push_pull, our_server), "all-reduce": (our_all_reduce,), "stream": (stream,),
+         "mxnet": (mxnet_push_pull, mxnet_lab)}  # --sides
+
+
+def name_of(side):
+    return next(name for name, functions in SIDES.items() if side[0] in functions)
+
+
+def measure(rows, rounds, arguments):
+    """{side: its median over the rounds}; every side has its turn in every round."""
+    sides = list(dict.fromkeys(side for _, *pair, _ in rows for side in pair))
+    sides = [side for side in sides if re.fullmatch(arguments.sides, name_of(side))]
+    turns = [{side: side[0](arguments.python, *side[1:]) for side in sides} for _ in range(rounds)]
+    return {side: statistics.median(turn[side] for turn in turns) for side in sides}
+
+
+def compare(title, rows, rounds, arguments, is_time):
+    rows = [row for row in rows if re.search(arguments.rows, row[0])]
+    figures = measure(rows, rounds, arguments)
+    print(f"\n{title:<42}{'ours':>9}{'theirs':>9}{'':>12}{'ratio':>7}{'goal':>6}")
+    results = []
+    for name, our_side, their_side, wanted in rows:
+        ours, theirs = figures.get(our_side), figures.get(their_side)
+        ratio = None if None in (ours, theirs) else (theirs / ours if is_time else ours / theirs)
+        shown = [f"{value:9.1f}" if value else f"{'-':>9}" for value in (ours, theirs)]
+        verdict = "" if ratio is None else f"{ratio:7.2f}{wanted:6.2f} {'ok' if ratio >= wanted else 'BELOW'}"
+        print(f"{name:<42}{''.join(shown)} {name_of(their_side):<11}{verdict}", flush=True)
+        results.append({"row": name, "ours": ours, name_of(their_side): theirs, "ratio": ratio, "wanted": wanted})
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", required=True, help="interpreter that has MXNet")
+    parser.add_argument("--rows", default="", help="regular expression on a row's name")
+    parser.add_argument("--sides", default=".*", help=f"regular expression on {', '.join(SIDES)}")
+    parser.add_argument("--rounds", type=int, default=20, help="of push and pull; training has a sixth of them")
+    parser.add_argument("--json", default="")
+    arguments = parser.parse_args()
+    results = compare(f"ms of push + pull, {MEGABYTES} MB", PUSH_PULL, arguments.rounds, arguments, is_time=True)
+    results += compare("images/s, 2 workers of 128, 2 servers", IMAGES, max(1, arguments.rounds // 6), arguments,
+                       is_time=False)
+    if arguments.json:
+        with open(arguments.json, "w") as out:
+            json.dump(results, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
