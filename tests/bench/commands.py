@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 
+COXSWAIN = "build/release/bin/coxswain"
 TRAINER = "build/release/bin/coxswain-trainer"
 # Two ranks on this machine that share its cores with whatever else is measured.
 MPIRUN = ["mpirun", "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "2"]

@@ -6,14 +6,30 @@ import pathlib
 import re
 import statistics
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from commands import MPIRUN, TRAINER, last_json  # noqa: E402
+from commands import COXSWAIN, last_json  # noqa: E402
 
 PEER = "tests/bench/parameter_server/mxnet_peer.py"
 MEGABYTES, REPEATS = 45, 20  # of one push and pull; in one turn
-TRAINING = ["--model=d2l-resnet18", "--batchSize=128", "--threads=1", "--precision=fp32", "--data.format=synthetic",
-            "--data.size=4096", "--optimizer.lr=0.01", "--optimizer.momentum=0.9"]
+JOB = """
+apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: bench}}
+spec:
+  strategy: {strategy}
+  launcher: Env
+  replicaSpecs: {{Worker: {{replicas: 2}}}}
+  training:
+    model: d2l-resnet18
+    data: {{format: synthetic, size: 4096}}
+    steps: 8
+    batchSize: 128
+    threads: 1
+    optimizer: {{name: sgd, lr: 0.01, momentum: 0.9}}
+    evaluate: {{everyEpochs: 0}}
+"""
 SYNC, ASYNC = "dist_sync", "dist_async"
 
 
@@ -37,13 +53,19 @@ def stream(_python, kind):
     return milliseconds(["build/release/bin/stream_bench", kind, str(MEGABYTES), str(REPEATS)])
 
 
+def our_images(strategy):
+    with tempfile.TemporaryDirectory() as directory:
+        job = pathlib.Path(directory) / "job.yaml"
+        job.write_text(JOB.format(strategy=strategy))
+        return last_json([COXSWAIN, "run", "-f", str(job), "--log-format", "json"])["samplesPerSecond"]
+
+
 def our_server(_python):
-    return last_json([TRAINER, "bench", "--parameter-server", "--workers=2", "--servers=2", "--seconds=15"]
-                     + TRAINING)["median"]
+    return our_images("ParameterServer")
 
 
 def our_all_reduce(_python):
-    return last_json(MPIRUN + [TRAINER, "bench", "--seconds=15"] + TRAINING)["median"]
+    return our_images("AllReduce")
 
 
 def mxnet_lab(python):

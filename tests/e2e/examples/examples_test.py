@@ -121,6 +121,19 @@ def check_sizes(directory, _full, small):
     return "1 and 3 ranks: same weights"
 
 
+def check_lab(directory, full, _small):
+    """d2l-*.yaml: the same weights with servers and without."""
+    if not full:
+        return "in short by parameter_server_test.py"
+    weights = set()
+    for name in ("d2l-all-reduce", "d2l-parameter-server"):
+        checkpoint, said = train(directory / name, changed(f"{name}.yaml", {}), 1, 0.6, [])
+        weights.add((checkpoint / "model.safetensors").read_bytes())
+    if len(weights) != 1:
+        raise AssertionError("with servers and without should give the same weights")
+    return f"same weights, {said}"
+
+
 def check_suspended(directory, _full, _small):
     done = run(directory, changed("suspended.yaml", {}))
     expect(done.returncode == 75, "a suspended job should end with 75", done)
@@ -181,9 +194,10 @@ def main():
     parser.add_argument("only", nargs="*", help="names of examples, as mnist.yaml")
     arguments = parser.parse_args()
     checks = {name: lambda *a, name=name: check_training(name, *a) for name in TRAINED}
-    checks |= {"elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
+    checks |= {"d2l-parameter-server.yaml": check_lab,
+               "elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
                "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
-    named = {name.split(",")[0] for name in checks}
+    named = {name.split(",")[0] for name in checks} | {"d2l-all-reduce.yaml"}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}
     failures = [f"{name}: has no test" for name in sorted(there - named)]
     with harness.temporary() as scratch:
