@@ -57,6 +57,7 @@ class Server : public net::NetworkEvents {
   // Where a message's bytes belong; nullopt: it waits. May throw Error(71), which ends the link.
   virtual std::optional<std::span<std::byte>> place_of(Peer& peer, const Message& message) = 0;
   virtual void take(Peer& peer, const Message& message) = 0;  // its bytes are there
+  virtual void worker_joined(int /*worker*/) {}
   virtual void worker_left(int worker) = 0;
   virtual void server_joined(int server) = 0;
 
@@ -66,6 +67,7 @@ class Server : public net::NetworkEvents {
 
   // To a process that is there; its memory stays as it is until it has it.
   void say_to_worker(int worker, const Message& message, std::span<float> floats = {});
+  void say_to_worker(int worker, const Message& message, std::span<std::byte> bytes);
   void say_to_workers(const Message& message, std::span<float> floats = {});
   void say_to_servers(const Message& message);
   void resume_workers();  // what was told to wait is offered again
@@ -75,7 +77,7 @@ class Server : public net::NetworkEvents {
   int num_workers() const { return options_.hello.world_size; }
 
  private:
-  void say(net::LinkId link, const Message& message, std::span<float> floats);
+  void say(net::LinkId link, const Message& message, std::span<std::byte> bytes);
 
   static constexpr const char* kWorker = "worker";
 
