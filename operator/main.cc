@@ -24,6 +24,7 @@ constexpr int kRefused = static_cast<int>(ExitCode::kBadInput);
 struct CommandLine {
   std::string job_file;
   std::vector<std::string> volumes;  // NAME=DIR
+  std::vector<std::string> kill;     // ROLE-INDEX@STEP
   std::string log_format = "text";
   std::string run_dir;
   std::string kubeconfig;
@@ -73,11 +74,14 @@ std::optional<JobFile> startable_job(const CommandLine& line,
 
 int run(const CommandLine& line) {
   const auto volumes = parse_volumes(line.volumes);
+  const auto kill = cluster::parse_kill_points(line.kill);
   const std::filesystem::path run_dir =
       line.run_dir.empty() ? "" : plain_path("--run-dir", line.run_dir);
   const auto file = startable_job(line, cluster::local_installation());
   if (!file) return kRefused;
+  cluster::check_kill_points(kill, file->job.spec);
   return run_job(file->job, {.volumes = volumes,
+                             .kill = kill,
                              .as_json = line.log_format == "json",
                              .run_dir = run_dir,
                              .program = std::filesystem::read_symlink("/proc/self/exe")});
@@ -95,7 +99,10 @@ int validate(const CommandLine& line) {
   if (!file) return kRefused;
   for (const std::string& warning : warnings_of(*file))
     std::fputs((warning + "\n").c_str(), stderr);
-  fmt::print("{}: ok, {} workers\n", line.job_file, file->job.spec.worker.replicas);
+  const job::Spec& spec = file->job.spec;
+  const std::string servers =
+      spec.server ? fmt::format(", {} servers", spec.server->replicas) : "";
+  fmt::print("{}: ok, {} workers{}\n", line.job_file, spec.worker.replicas, servers);
   return 0;
 }
 
@@ -171,6 +178,11 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json"}));
   run_command->add_option("--run-dir", line.run_dir,
                           "where the processes keep their files; kept (default: temporary)");
+  run_command
+      ->add_option("--kill", line.kill,
+                   "ROLE-INDEX@STEP: a process of the first attempt that dies after so many "
+                   "steps, to see recovery; worker-1@137, server-0@40")
+      ->allow_extra_args(false);
   run_command->footer("Ctrl-C: save, stop and leave with 75; a second one kills.");
   CLI::App* plan_command = add_job_command(app, line, "plan", "show what would be made for a job");
   CLI::App* validate_command =

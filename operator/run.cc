@@ -159,6 +159,7 @@ int run_job(const job::TrainingJob& job, const RunOptions& options) {
   local.trainer = options.program.parent_path() / "coxswain-trainer";
   local.volumes = cluster::local_volumes(mapped, run_dir.path());
   local.bundled_digits = cluster::bundled_digits(options.program);
+  local.kill = options.kill;
   local.log_format = options.as_json ? "json" : "text";
   local.terminal_columns = options.as_json ? 0 : terminal_columns();
   local.recorded = [&](const job::Status& status, const std::vector<job::Event>& events) {

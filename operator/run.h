@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
+#include "operator/cluster/kill_point.h"
 #include "operator/cluster/local_volumes.h"
 #include "operator/job/training_job.h"
 
@@ -9,6 +11,7 @@ namespace coxswain {
 
 struct RunOptions {
   cluster::VolumeDirectories volumes;  // given by hand
+  std::vector<cluster::KillPoint> kill;
   bool as_json = false;
   std::filesystem::path run_dir;  // empty: a temporary one, removed at the end
   std::filesystem::path program;  // coxswain itself; coxswain-trainer lies beside it

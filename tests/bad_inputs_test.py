@@ -64,7 +64,7 @@ JOBS = {
     "B021 workers a text": "Worker.replicas: must be an integer",
     "B022 workers beyond 64 bits": "Worker.replicas: must be at most 4096",
     "B023 workers true": "Worker.replicas: must be an integer, got true",
-    "B025 servers with AllReduce": "spec.replicaSpecs.Server: parameter servers are not in this",
+    "B025 servers with AllReduce": "spec.replicaSpecs.Server: only with strategy ParameterServer",
     "B026 no servers with ParameterServer": "Server.replicas: must be at least 1, got 0",
     "B027 strategy unknown": "spec.strategy: must be ",
     "B029 template without containers": "template.spec.containers: ",

@@ -80,6 +80,11 @@ void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
   patience.on_waiting = [&env](const std::string& missing) {
     fmt::print(stderr, "coxswain-trainer: server {}: missing: {}\n", env.index, missing);
   };
+  if (const auto& point = options.fail_point; point && point->rank == env.index)
+    patience.on_turn = [at = point->step, is_first = env.attempt + env.incarnation == 0](
+                           std::int64_t step) {
+      if (is_first && step >= at) std::raise(SIGKILL);
+    };
   const auto endpoint = open_endpoint(env);
   ps::serve(network, *server, patience, stop);
 }

@@ -28,6 +28,7 @@ namespace coxswain {
 
 namespace {
 
+constexpr int kServerComesBack = 120;  // seconds
 constexpr std::size_t kMostCharacters = 2000;  // of an error, on the terminal and in its message
 
 using contract::lookup_environment;
@@ -210,6 +211,8 @@ class RankProcess {
     access.network = network_options(config, *env_, rank_);
     access.client.worker = rank_;
     access.client.servers = server_addresses(*env_);
+    // What one of several held is not lost with it: time for another to come in its place.
+    if (env_->servers.size() > 1) access.client.away_deadline = kServerComesBack;
     access.client.startup_deadline = env_->startup_seconds * 3 / 4;
     access.client.answer_deadline = static_cast<int>(config.step_deadline_seconds);
     return access;

@@ -26,6 +26,7 @@ Json columns() {
       column("Restarts", "integer", ".status.restarts.total"),
       column("Age", "date", ".metadata.creationTimestamp"),
       wide(column("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason")),
+      wide(column("Servers", "integer", ".status.replicaStatuses.Server.ready")),
       wide(column("Loss", "number", ".status.progress.loss")),
       wide(column("Step", "integer", ".status.progress.step")),
       wide(column("Last failure", "string", ".status.lastFailure.reason")),

@@ -17,15 +17,9 @@ Json integer_type(const job::About& about, const char* format, Writer writer) {
   return schema;
 }
 
-std::string meaning(const job::About& about) {
-  std::string text(about.doc);
-  if (!about.later.empty()) text += fmt::format(" Not in this version: {}.", about.later);
-  return text;
-}
-
 Json list_schema(const job::About& about, Json items) {
   return described(
-      meaning(about),
+      about.doc,
       {{"type", "array"}, {"maxItems", about.max_items}, {"items", std::move(items)}});
 }
 

@@ -53,8 +53,7 @@ Json type_schema(const job::About& about, const SchemaContext& context) {
   if constexpr (std::is_enum_v<T>) {
     Json schema = {{"type", "string"}};
     if (context.writer == Writer::kOperator) return schema;
-    for (const auto& entry : words_of(T{}))
-      if (entry.text != about.later) schema["enum"].push_back(entry.text);
+    for (const auto& entry : words_of(T{})) schema["enum"].push_back(entry.text);
     return schema;
   } else if constexpr (std::is_same_v<T, bool>) {
     return about.as_word ? text_type(about) : Json{{"type", "boolean"}};
@@ -74,7 +73,6 @@ Json type_schema(const job::About& about, const SchemaContext& context) {
   }
 }
 
-std::string meaning(const job::About& about);
 Json list_schema(const job::About& about, Json items);
 
 template <class Table>
@@ -89,7 +87,7 @@ Json row_schema(const job::Field<Owner, Member>& row, const SchemaContext& conte
     type.erase("format");
     return list_schema(row.about, std::move(type));
   }
-  Json schema = described(meaning(row.about), std::move(type));
+  Json schema = described(row.about.doc, std::move(type));
   constexpr bool kHasDefault = !Type::kIsOptional && !std::is_same_v<Single, std::string> &&
                                !std::is_same_v<Single, job::Json>;
   if constexpr (kHasDefault)
@@ -107,7 +105,7 @@ Json row_schema(const job::Object<Owner, Member, Table>& row, const SchemaContex
   if constexpr (Type::kIsList)
     return list_schema(row.about, object_schema(row.about.item_doc, row.fields, context));
   if constexpr (Type::kIsPerRole) {
-    Json schema = described(meaning(row.about), {{"type", "object"}, {"properties", Json::object()}});
+    Json schema = described(row.about.doc, {{"type", "object"}, {"properties", Json::object()}});
     for (const auto& [role, text] : words_of(job::Role{}))
       schema["properties"][std::string(text)] =
           object_schema(fmt::format("Pods of role {}.", text), row.fields, context);
@@ -123,7 +121,7 @@ Json row_schema(const job::Group<Table>& row, const SchemaContext& context) {
 
 template <class Owner, class Value>
 Json row_schema(const job::Column<Owner, Value>& row, const SchemaContext& context) {
-  return described(meaning(row.about), type_schema<Value>(row.about, context));
+  return described(row.about.doc, type_schema<Value>(row.about, context));
 }
 
 template <class Table>

@@ -2,7 +2,7 @@
 
 namespace coxswain::crd {
 
-Json described(const std::string& meaning, Json schema) {
+Json described(std::string_view meaning, Json schema) {
   if (meaning.empty()) return schema;
   Json result = {{"description", meaning}};
   result.update(schema);

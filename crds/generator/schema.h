@@ -21,7 +21,7 @@ using Fields = std::initializer_list<std::pair<std::string, Json>>;
 Json object(const std::string& meaning, Fields fields);
 
 // Something with what it means here; nothing where that is empty.
-Json described(const std::string& meaning, Json schema);
+Json described(std::string_view meaning, Json schema);
 
 Json with(Json schema, const char* key, Json value);
 Json with_default(Json schema, Json value);  // told in the description too

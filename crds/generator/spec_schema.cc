@@ -52,7 +52,8 @@ Rule at_most_the_gang() {
   return {
       fmt::format("!has(self.runPolicy) || !has(self.runPolicy.schedulingPolicy) || !has({0}) || "
                   "{0} <= self.replicaSpecs.Worker.replicas + "
-                  "(has(self.replicaSpecs.Server) ? self.replicaSpecs.Server.replicas : 0)",
+                  "(has(self.replicaSpecs.Server) ? self.replicaSpecs.Server.replicas : "
+                  "self.strategy == 'ParameterServer' ? self.replicaSpecs.Worker.replicas : 0)",
                   value),
       "must be at most the pods of the gang", "", ".runPolicy.schedulingPolicy.minAvailable"};
 }
@@ -124,8 +125,11 @@ Json spec_schema(const Json& kubernetes) {
   scheduling = with_scheduling_rules(std::move(scheduling));
   return with_rules(
       std::move(schema),
-      {{"!has(self.replicaSpecs.Server)", "parameter servers are not in this version; remove it",
-        "", ".replicaSpecs.Server"},
+      {{"self.strategy == 'ParameterServer' || !has(self.replicaSpecs.Server)",
+        "only with strategy ParameterServer; remove it or set the strategy", "",
+        ".replicaSpecs.Server"},
+       {"self.strategy == 'AllReduce' || !has(self.launcher) || self.launcher == 'Env'",
+        "MPI is for AllReduce; use Env or leave it out", "", ".launcher"},
        {"has(self.training) || has(self.replicaSpecs.Worker.template)",
         "write `training`, or a replicaSpecs.Worker.template whose container trains"},
        {"!has(self.checkpoint) || has(self.training)",

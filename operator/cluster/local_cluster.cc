@@ -1,6 +1,7 @@
 #include "operator/cluster/local_cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -34,6 +35,18 @@ std::string local_hostfile(const job::TrainingJob& job) {
   return text;
 }
 
+int servers_of(const job::TrainingJob& job) {
+  return job::traits_of(job::Role::kServer).size(job);
+}
+
+// "host:port,..." of each server.
+std::string local_servers(const job::TrainingJob& job, int first_port) {
+  std::vector<std::string> places;
+  for (int i = 0; i < servers_of(job); ++i)
+    places.push_back(fmt::format("127.0.0.1:{}", first_port + i));
+  return fmt::format("{}", fmt::join(places, ","));
+}
+
 bool is_free(int port) {
   const contract::FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in place{};
@@ -60,9 +73,9 @@ int free_ports(int count) {
 }
 
 // What a pod's container would run.
-std::vector<std::string> containers_command(const job::Spec& spec) {
+std::vector<std::string> containers_command(const job::ReplicaSpec& replicas) {
   std::vector<std::string> command;
-  const job::Json* container = job::trainer_container(spec.worker);
+  const job::Json* container = job::trainer_container(replicas);
   if (container == nullptr) return command;
   for (const char* key : {"command", "args"}) {
     if (!container->contains(key) || !container->at(key).is_array()) continue;
@@ -100,7 +113,8 @@ job::Observed LocalCluster::observe(const job::TrainingJob&) {
     const int attempt = worker.id().attempt;
     observed.workers.push_back(worker.observe(observed.now, !launching.contains(attempt)));
     if (worker.has_child() && !worker.has_ended()) launching.insert(attempt);
-    if (worker.id().index == 0 && worker.has_ended()) last_end_ = observed.workers.back();
+    const bool first = worker.id().role == job::Role::kWorker && worker.id().index == 0;
+    if (first && worker.has_ended()) last_end_ = observed.workers.back();
   }
   return observed;
 }
@@ -125,12 +139,14 @@ void LocalCluster::apply(const job::TrainingJob& job, std::span<const job::Actio
 }
 
 void LocalCluster::write_files(const job::TrainingJob& job) {
+  // Who is made anew beside the others finds what they found.
+  if (std::exchange(attempt_, job.status.attempt) == job.status.attempt) return;
   const job::Paths files = paths(job.status.attempt);
   contract::write_whole_file(files.hostfile, local_hostfile(job));
-  if (job::trains_over_tcp(job.spec)) {
-    contract::write_whole_file(files.key, make_server_key());
-    peer_port_ = free_ports(job.status.workers * job::slots_per_worker(job.spec));
-  }
+  if (job::trains_over_tcp(job.spec)) contract::write_whole_file(files.key, make_server_key());
+  const int ranks = job.status.workers * job::slots_per_worker(job.spec);
+  const int ports = servers_of(job) + (job::trains_over_tcp(job.spec) ? ranks : 0);
+  if (ports > 0) first_port_ = free_ports(ports);
   std::string names;
   for (int i = 0; i < job.status.workers; ++i) names += "localhost\n";
   contract::write_whole_file(files.workers, names);
@@ -143,13 +159,14 @@ void LocalCluster::create(const job::TrainingJob& job, const job::WorkerId& id) 
   const auto same = [&](const LocalWorker& worker) { return worker.id() == id; };
   if (std::ranges::any_of(workers_, same)) return;
   const job::WorkerSpec spec = job::worker_spec(job, id, paths(id.attempt));
+  const bool is_worker = id.role == job::Role::kWorker;
   const LocalWorkerOptions options{
       .id = id,
-      .directory = attempt_directory(id.attempt) / fmt::format("worker-{}", id.index),
-      .slots = job::slots_per_worker(job.spec),
-      .supervises = !spec.command.empty()};
+      .directory = attempt_directory(id.attempt) / job::short_name(id.role, id.index),
+      .slots = job::traits_of(id.role).slots(job.spec),
+      .supervises = is_worker && !spec.command.empty()};
   std::optional<contract::ChildProcess> child;
-  if (!spec.serves) child.emplace(process(job, spec));
+  if (!is_worker || !spec.serves) child.emplace(process(job, spec));
   const auto place = child ? workers_.begin() : workers_.end();
   workers_.emplace(place, options, std::move(child));
 }
@@ -164,7 +181,9 @@ void LocalCluster::remove(const job::DeleteWorker& action) {
 contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
                                                const job::WorkerSpec& spec) const {
   contract::ProcessOptions process;
-  process.command = spec.command.empty() ? containers_command(job.spec) : spec.command;
+  process.command = spec.command.empty()
+                        ? containers_command(*job::traits_of(spec.id.role).replicas(job.spec))
+                        : spec.command;
   if (process.command.empty()) {
     throw Error(ExitCode::kBadInput,
                 "[run] the job has neither `training` nor a template with a command");
@@ -178,10 +197,15 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
   if (options_.terminal_columns > 0) {
     process.environment["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(options_.terminal_columns);
   }
+  if (const auto point = fail_point(options_.kill, job.spec, spec.id); !point.empty())
+    process.environment["COXSWAIN_FAIL_POINT"] = point;
   // The workers' names resolve to nothing here.
   for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR"})
     if (process.environment.contains(name)) process.environment[name] = "127.0.0.1";
-  if (peer_port_ > 0) process.environment["COXSWAIN_PEER_PORT"] = std::to_string(peer_port_);
+  if (job::trains_over_tcp(job.spec))
+    process.environment["COXSWAIN_PEER_PORT"] = std::to_string(first_port_ + servers_of(job));
+  if (servers_of(job) > 0)
+    process.environment["COXSWAIN_SERVERS"] = local_servers(job, first_port_);
   process.environment.erase("OMPI_MCA_orte_default_hostfile");
   process.environment.erase("PRTE_MCA_prte_default_hostfile");
   return process;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "operator/cluster/cluster.h"
+#include "operator/cluster/kill_point.h"
 #include "operator/cluster/local_volumes.h"
 #include "operator/cluster/local_worker.h"
 #include "operator/job/worker_spec.h"
@@ -22,6 +23,7 @@ struct LocalOptions {
   std::filesystem::path bundled_digits;
   std::string log_format = "text";  // of the ranks
   int terminal_columns = 0;         // of our standard output; 0: it is no terminal
+  std::vector<KillPoint> kill;
 
   // Told of each status as it is recorded.
   std::function<void(const job::Status& status, const std::vector<job::Event>& events)> recorded =
@@ -34,7 +36,8 @@ job::Installation local_installation();
 // Resource. One job as processes of this machine; its status lives in memory.
 //
 // With launcher MPI worker 0 alone is a child: its mpirun starts the ranks of all workers. With Env
-// every worker is a child. All of them die with this process, however it ends. For one thread.
+// every worker is a child, and every server. All of them die with this process, however it ends.
+// For one thread.
 class LocalCluster : public Cluster {
  public:
   LocalCluster(job::TrainingJob job, LocalOptions options);
@@ -69,7 +72,8 @@ class LocalCluster : public Cluster {
   LocalOptions options_;
   std::list<LocalWorker> workers_;
   std::optional<job::Worker> last_end_;
-  int peer_port_ = 0;  // of this attempt's first rank; the others' follow
+  int attempt_ = -1;    // whose files are written
+  int first_port_ = 0;  // of its servers; then those of its ranks
 };
 
 }  // namespace coxswain::cluster

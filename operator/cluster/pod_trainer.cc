@@ -140,11 +140,12 @@ void add_readiness(const job::TrainingJob& job, const job::WorkerSpec& worker, J
   const bool mpi = job::launcher(job.spec) == job::Launcher::kMpi;
   const bool leads = worker.id.role == job::Role::kServer || worker.id.index == 0;
   const bool has_endpoint = job.spec.training.has_value() && (mpi || leads);
+  const int endpoint = job::ports_of(job).*job::traits_of(worker.id.role).endpoint;
   Json probe = {{"periodSeconds", 2}, {"timeoutSeconds", 2}, {"failureThreshold", 5}};
   if (mpi && (worker.serves || !has_endpoint))
     probe["tcpSocket"] = {{"port", job::ports_of(job).ssh}};
   else if (has_endpoint)
-    probe["httpGet"] = {{"path", "/healthz"}, {"port", job::ports_of(job).rank}};
+    probe["httpGet"] = {{"path", "/healthz"}, {"port", endpoint}};
   else
     return;
   fill(container, "readinessProbe", std::move(probe));
@@ -162,7 +163,8 @@ void add_host_ports(const job::TrainingJob& job, const job::WorkerSpec& worker, 
     for (int slot = 0; slot < job::slots_per_worker(job.spec); ++slot)
       taken.push_back(numbers.peer + slot);
   }
-  if (is_server || job.spec.training) taken.push_back(numbers.rank);
+  if (is_server || job.spec.training)
+    taken.push_back(numbers.*job::traits_of(worker.id.role).endpoint);
   for (const int port : taken)
     list_in(container, "ports")
         .push_back({{"containerPort", port}, {"hostPort", port}, {"protocol", "TCP"}});
@@ -170,7 +172,8 @@ void add_host_ports(const job::TrainingJob& job, const job::WorkerSpec& worker, 
 
 Json own_container(const job::TrainingJob& job, const job::WorkerSpec& worker) {
   const job::Ports numbers = job::ports_of(job);
-  Json ports = Json::array({{{"name", "metrics"}, {"containerPort", numbers.rank}}});
+  const int endpoint = numbers.*job::traits_of(worker.id.role).endpoint;
+  Json ports = Json::array({{{"name", "metrics"}, {"containerPort", endpoint}}});
   if (job::launcher(job.spec) == job::Launcher::kMpi)
     ports.push_back({{"name", "ssh"}, {"containerPort", numbers.ssh}});
   if (worker.id.role == job::Role::kServer)
@@ -221,6 +224,7 @@ std::string add_trainer(const job::TrainingJob& job, const job::WorkerSpec& work
     container.erase("args");
   }
   add_environment(worker, container);
+  if (job.spec.data_volume && !worker.mounts_data) drop_mounts_of(kDataVolume, pod_spec);
   if (job.spec.checkpoints_volume && !worker.mounts_checkpoints)
     drop_mounts_of(kCheckpointsVolume, pod_spec);
   Json completed = std::move(container);

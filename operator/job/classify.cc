@@ -53,9 +53,8 @@ std::optional<Cause> cause_by_table(const TrainingJob& job, const Worker& worker
       const bool drained = code == static_cast<int>(ExitCode::kSaved) && worker.deletion_time;
       return drained ? Cause::kPreemption : *cause;
     }
-  if (code != 0 && !ended_by_itself(job, worker)) return Cause::kPreemption;
-  if (code != 0 || serves(job.spec, worker.id.role, worker.id.index)) return Cause::kFailure;
-  return std::nullopt;
+  if (code == 0 && !serves(job.spec, worker.id.role, worker.id.index)) return std::nullopt;
+  return ended_by_itself(job, worker) ? Cause::kFailure : Cause::kPreemption;
 }
 
 template <class T>
@@ -89,6 +88,8 @@ Failure describe(const TrainingJob& job, const Worker& worker, Time now) {
     failure.phase = said->phase;
     if (!said->message.empty()) failure.message = said->message;
   }
+  if (failure.exit_code == 0 && failure.message.empty() && ended_by_itself(job, worker))
+    failure.message = "ended before the ranks that it serves";
   if (failure.reason == "OOMKilled")
     failure.message = "memory ran out: raise resources.limits.memory of the template's container";
   if (worker.deletion_time && worker.disruption.empty() && !ended_by_itself(job, worker)) {

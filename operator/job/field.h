@@ -23,7 +23,6 @@ struct About {
   std::string_view doc = {};
   Range range = {};                // of a number, and of each in a list
   std::string_view zero_word = {};  // how 0 is written: "auto"
-  std::string_view later = {};      // a word of later versions, which validation refuses
   std::string_view schema = {};     // of an object that is described elsewhere: "VolumeSource"
   std::string_view item_doc = {};   // what one of a list means
   int max_items = 0;                // of a list

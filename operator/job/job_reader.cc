@@ -106,6 +106,9 @@ void read_fields(JsonFields& fields, Owner& owner, const Table& table) {
 Spec read_spec(const Json& value, std::vector<Problem>& problems) {
   Spec spec;
   read_object(value, "spec", problems, kSpecFields, spec);
+  // As many servers as workers, unless the job says how many.
+  if (spec.strategy == Strategy::kParameterServer && !spec.server)
+    spec.server = ReplicaSpec{spec.worker.replicas, {}};
   return spec;
 }
 

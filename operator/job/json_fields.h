@@ -60,7 +60,7 @@ class JsonFields {
 
   template <class E>
     requires std::is_enum_v<E>
-  bool take(const Json& value, const std::string& path, const About& about, E& target) {
+  bool take(const Json& value, const std::string& path, const About&, E& target) {
     const auto known =
         value.is_string() ? value_of<E>(value.get_ref<const std::string&>()) : std::nullopt;
     if (known) {
@@ -69,7 +69,7 @@ class JsonFields {
     }
     std::string words;
     for (const auto& entry : words_of(E{}))
-      if (entry.text != about.later) words.append(words.empty() ? "" : ", ").append(entry.text);
+      words.append(words.empty() ? "" : ", ").append(entry.text);
     refuse(path, "must be one of " + words + "; got " + describe(value));
     return false;
   }

@@ -71,7 +71,6 @@ struct Installation {
   std::string trainer_image = "coxswain/trainer-cpu";
   PodSecurity pod_security = PodSecurity::kRestricted;  // of the namespace; templates stay inside
   std::string pod_security_doubt{};  // why its own label is not known; empty: it is
-  bool parameter_server = false;
   bool operator==(const Installation&) const = default;
 };
 

@@ -321,7 +321,9 @@ Plan start(Pass pass) {
   if (!resumed) --status.attempt;  // the first gang is attempt 0
   new_attempt(pass.job, status, pass.job.spec.worker.replicas, pass.stamp());
   status.phase = phase_of(status);
-  const std::string message = fmt::format("a gang of {} workers", status.workers);
+  std::string message = fmt::format("a gang of {} workers", status.workers);
+  if (const ReplicaSpec* servers = traits_of(Role::kServer).replicas(pass.job.spec))
+    message += fmt::format(" and {} servers", servers->replicas);
   return decide(std::move(pass), {false, resumed ? "Resumed" : "Started", message});
 }
 

@@ -12,9 +12,20 @@ namespace coxswain::job {
 
 namespace {
 
-// Its servers hold the weights, so that its workers can come and go; a server's come back from its
-// neighbour.
-bool has_servers(const Spec& spec) { return spec.strategy == Strategy::kParameterServer; }
+// Its servers hold the weights, so that its workers can come and go. Of our own trainer they can't
+// yet: its steps are synchronous, so that a step whose pod is lost has no end for the others, and
+// the servers' weights are in the checkpoint of worker 0 alone.
+bool outlives_a_pod(const Spec& spec) {
+  return spec.strategy == Strategy::kParameterServer && !spec.training;
+}
+
+// Of the recorded attempt: a change of the spec counts from the next one on.
+int recorded_servers(const TrainingJob& job) {
+  if (!job.spec.server || job.status.workers == 0) return 0;
+  const auto recorded = job.status.replicas.find(Role::kServer);
+  const int desired = recorded == job.status.replicas.end() ? 0 : recorded->second.desired;
+  return desired > 0 ? desired : job.spec.server->replicas;
+}
 
 constexpr std::array<RoleTraits, 2> kRoles{{
     {.role = Role::kWorker,
@@ -23,18 +34,18 @@ constexpr std::array<RoleTraits, 2> kRoles{{
      .slots = slots_per_worker,
      .serves = [](const Spec& spec,
                   int index) { return launcher(spec) == Launcher::kMpi && index > 0; },
-     .is_replaced_alone = has_servers,
+     .is_replaced_alone = outlives_a_pod,
      .port = &Ports::master,
+     .endpoint = &Ports::rank,
      .task = "worker"},
     {.role = Role::kServer,
      .replicas = [](const Spec& spec) { return spec.server ? &*spec.server : nullptr; },
-     .size = [](const TrainingJob& job) {
-       return job.spec.server && job.status.workers > 0 ? job.spec.server->replicas : 0;
-     },
+     .size = recorded_servers,
      .slots = [](const Spec&) { return 1; },
      .serves = [](const Spec&, int) { return true; },
-     .is_replaced_alone = has_servers,
+     .is_replaced_alone = outlives_a_pod,
      .port = &Ports::server,
+     .endpoint = &Ports::server_rank,
      .task = "ps"},
 }};
 
@@ -100,6 +111,7 @@ Ports ports_of(const TrainingJob& job) {
   return {.ssh = first,
           .rank = first + 1,
           .server = first + 2,
+          .server_rank = first,  // a server has no SSH; so it may stand beside a worker
           .master = first + 3,
           .peer = first + kOfAnyPod};
 }

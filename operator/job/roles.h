@@ -19,6 +19,7 @@ struct Ports {
   int ssh = contract::kSshPort;
   int rank = contract::kRankPort;
   int server = contract::kServerPort;
+  int server_rank = contract::kRankPort;  // of a server's endpoint
   int master = contract::kMasterPort;
   int peer = contract::kServerPort;  // of a worker's first rank where mpirun starts none
   bool operator==(const Ports&) const = default;
@@ -36,6 +37,7 @@ struct RoleTraits {
   // A pod that is lost is made anew beside the others, which train on; else the whole gang is.
   bool (*is_replaced_alone)(const Spec& spec);
   int Ports::*port;           // where the programs of its peers find it
+  int Ports::*endpoint;       // of /healthz, of programs of ours
   std::string_view task;      // of TF_CONFIG
 };
 

@@ -233,7 +233,8 @@ inline constexpr std::tuple kReplicaSpecsFields{
     Object{"Server",
            &Spec::server,
            replica_fields("How many servers.", kMaxServers),
-           {.doc = "The parameter servers: not in this version."}},
+           {.doc = "The parameter servers, with strategy ParameterServer: as many as there are "
+                   "workers, unless set."}},
 };
 
 inline constexpr std::tuple kVolumesFields{
@@ -259,7 +260,8 @@ inline constexpr std::tuple kFailurePolicyFields{
 inline constexpr std::tuple kSpecFields{
     Field{"strategy",
           &Spec::strategy,
-          {.doc = "How the ranks exchange gradients.", .later = "ParameterServer"}},
+          {.doc = "How the ranks exchange gradients. AllReduce: with each other. ParameterServer: "
+                  "with servers, each of which holds a part of the weights and updates it."}},
     Field{"launcher",
           &Spec::launcher,
           {.doc = "MPI: worker 0 runs mpirun over the hostfile. Env: every pod starts its own "

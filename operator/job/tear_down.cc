@@ -17,6 +17,14 @@ std::optional<Time> sidecars_overdue(const TrainingJob& job) {
   return *job.status.completion_time + job.spec.run_policy.termination_grace;
 }
 
+// A server leaves after the workers that leave with it: they may need it to save.
+bool waits_for_workers(const Worker& server, const std::vector<const Worker*>& leaving) {
+  return server.id.role == Role::kServer && std::ranges::any_of(leaving, [&](const Worker* other) {
+           return other->id.role == Role::kWorker && other->id.attempt == server.id.attempt &&
+                  !has_ended(*other);
+         });
+}
+
 }  // namespace
 
 void come_back_at(Plan& plan, std::optional<Time> when, Time now) {
@@ -31,6 +39,7 @@ Plan tear_down(const TrainingJob& job, const Observed& observed,
   const Seconds grace = job.spec.run_policy.termination_grace;
   for (const Worker* worker : workers) {
     const auto stuck = stuck_time(job, *worker);
+    if (!stuck && waits_for_workers(*worker, workers)) continue;
     if (!stuck) {
       plan.actions.push_back(DeleteWorker{worker->id, worker->uid, grace, false});
     } else if (observed.now >= *stuck) {

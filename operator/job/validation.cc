@@ -38,19 +38,13 @@ void check_name(const TrainingJob& job, Problems& problems) {
                         fmt::format("at most {} characters, got {}", kMaxNameLength, name.size())});
 }
 
-void check_roles(const Spec& spec, const Installation& installation, Problems& problems) {
+void check_roles(const Spec& spec, Problems& problems) {
   const bool servers = spec.strategy == Strategy::kParameterServer;
-  if (!installation.parameter_server) {
-    if (servers)
-      problems.push_back(
-          {"spec.strategy", 0, "ParameterServer is not in this version; use AllReduce"});
-    if (spec.server)
-      problems.push_back(
-          {"spec.replicaSpecs.Server", 0, "parameter servers are not in this version; remove it"});
-    return;
-  }
-  if (servers && !spec.server)
-    problems.push_back({"spec.replicaSpecs.Server", 0, "required with strategy ParameterServer"});
+  if (servers && spec.server && spec.server->replicas > kMaxServers)
+    problems.push_back({"spec.replicaSpecs.Server", 0,
+                        fmt::format("required above {} workers: unless set, there are as many "
+                                    "servers as workers",
+                                    kMaxServers)});
   if (!servers && spec.server)
     problems.push_back({"spec.replicaSpecs.Server", 0,
                         "only with strategy ParameterServer; remove it or set the strategy"});
@@ -210,7 +204,7 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   Problems problems = job.problems;
   const Spec& spec = job.spec;
   check_name(job, problems);
-  check_roles(spec, installation, problems);
+  check_roles(spec, problems);
   check_image(spec, problems);
   for (const RoleTraits& traits : roles_of(spec))
     check_template(job, *traits.replicas(spec), template_path(traits.role), installation, problems);

@@ -65,7 +65,7 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   env.startup_seconds = static_cast<int>(spec.run_policy.startup_deadline.count());
   env.run_dir = paths.run_dir;
   env.ssh_port = ports_of(job).ssh;
-  env.rank_port = ports_of(job).rank;
+  env.rank_port = ports_of(job).*traits_of(id.role).endpoint;
   if (trains_over_tcp(spec)) {
     env.peer_port = ports_of(job).peer;
     env.key = paths.key;
@@ -144,7 +144,7 @@ std::vector<std::string> command_of(const TrainingJob& job, const WorkerId& id,
                                     const Paths& paths) {
   const Spec& spec = job.spec;
   if (!spec.training && launcher(spec) == Launcher::kEnv) return {};
-  if (id.role == Role::kServer) return {"coxswain-trainer", "server"};
+  if (id.role == Role::kServer) return {"coxswain-trainer", "server", "--config", paths.config};
   std::vector<std::string> command = {"coxswain-trainer", "worker"};
   if (launcher(spec) == Launcher::kEnv) command.insert(command.end(), {"--launcher", "env"});
   command.push_back("--");
@@ -176,7 +176,8 @@ WorkerSpec worker_spec(const TrainingJob& job, const WorkerId& id, const Paths& 
   }
   if (!spec.training && !paths.hostfile.empty()) add_deep_learning(job, paths, worker.environment);
   worker.serves = serves(spec, id.role, id.index);
-  worker.mounts_data = spec.data_volume.has_value();
+  // A server of ours holds weights alone.
+  worker.mounts_data = spec.data_volume && !(spec.training && id.role == Role::kServer);
   worker.mounts_checkpoints = mounts_checkpoints(spec, id);
   return worker;
 }

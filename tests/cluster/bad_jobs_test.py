@@ -136,9 +136,7 @@ ROWS = {
     "B093 alias within itself": HEAD + "spec: &a {training: *a}\n",
     "B094 JSON with a trailing comma": '{"apiVersion": "coxswain.dev/v1alpha1", "kind": 1,}',
     "B094 JSON with NaN": '{"a": NaN}',
-    "C01 no Server with ParameterServer": plus("strategy: ParameterServer"),
-    "C02 ParameterServer in this version": roles(
-        "Worker: {replicas: 2}, Server: {replicas: 1}", "  strategy: ParameterServer\n"),
+    "C01 ParameterServer by mpirun": plus("strategy: ParameterServer\n  launcher: MPI"),
     "C05 maxReplicas below replicas": plus("elasticPolicy: {maxReplicas: 1}"),
     "C06 startupDeadlineSeconds negative": plus("runPolicy: {startupDeadlineSeconds: -1}"),
     "C07 name of 52 characters": named("a" * 52),
@@ -416,7 +414,7 @@ CHANGES = [
     *[(f"{key} of a started job", GOOD, STARTED, {key: value}, "fixed once the job has started:")
       for key, value in FIXED.items()],
     ("strategy of a started job", GOOD, STARTED, SERVERS,
-     'spec.strategy: Unsupported value: "ParameterServer": supported values: "AllReduce"'),
+     "fixed once the job has started: spec.strategy spec.replicaSpecs.Server;"),
     ("two fields of a started job", GOOD, STARTED, {"image": "x", "training": {"epochs": 7}},
      "fixed once the job has started: spec.image spec.training;"),
     *[(f"runPolicy.{key} of a started job", GOOD, STARTED, {"runPolicy": {key: value}}, None)

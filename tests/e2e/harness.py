@@ -19,6 +19,7 @@ apiVersion: coxswain.dev/v1alpha1
 kind: TrainingJob
 metadata: {{name: digits}}
 spec:
+  strategy: {strategy}
   launcher: {launcher}
   replicaSpecs:
     Worker: {{replicas: {workers}}}
@@ -35,7 +36,8 @@ spec:
   volumes:
     checkpoints: {{persistentVolumeClaim: {{claimName: digits}}}}
 """
-DEFAULTS = dict(launcher="MPI", workers=2, slots=1, model="singa-cnn", epochs=2, lr=0.05, every_steps=10, backoff=3)
+DEFAULTS = dict(strategy="AllReduce", launcher="MPI", workers=2, slots=1, model="singa-cnn", epochs=2, lr=0.05,
+                every_steps=10, backoff=3)
 
 
 def idx(path, magic, counts, payload):

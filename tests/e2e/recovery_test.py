@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A rank killed at a random step and phase, again and again: each run ends with the weights of the undisturbed one,
-whether its ranks sum over MPI or over TCP.
+whether its ranks sum over MPI, over TCP or by parameter servers.
 
 usage: recovery_test.py [--kills 20] [--seed N] [--clock]     --clock: also once by the clock on the full example
 """
@@ -15,6 +15,7 @@ import time
 
 import harness
 
+NETWORKS = [("AllReduce", "MPI"), ("AllReduce", "Env"), ("ParameterServer", "Env")]
 PHASES = ["load", "forward", "backward", "reduce", "update", "evaluate", "save"]
 
 
@@ -75,15 +76,15 @@ def main():
             raise SystemExit(f"launcher Env: exit {over_tcp.code}\n{over_tcp.errors()[-2000:]}")
         for kill in range(arguments.kills):
             point = random_fail_point(chance, steps)
-            launcher = ("MPI", "Env")[kill % 2]
+            strategy, launcher = NETWORKS[kill % 3]
             place = pathlib.Path(top) / f"kill-{kill}"
             start = time.monotonic()
-            run = run_killed(place, data, point, launcher=launcher)
+            run = run_killed(place, data, point, strategy=strategy, launcher=launcher)
             if run.finished()["restarts"] != 1:
                 raise SystemExit(f"fail point {point} did not strike once: {run.finished()}")
             if run.weights() != (steps, digest):
-                raise SystemExit(f"fail point {point}, launcher {launcher}: the weights are not those of the undisturbed run")
-            print(f"killed at {point}, launcher {launcher}: same weights, {time.monotonic() - start:.1f} s", flush=True)
+                raise SystemExit(f"fail point {point}, {strategy} by {launcher}: the weights are not those of the undisturbed run")
+            print(f"killed at {point}, {strategy} by {launcher}: same weights, {time.monotonic() - start:.1f} s", flush=True)
             shutil.rmtree(place)
         if arguments.clock:
             by_clock(top)

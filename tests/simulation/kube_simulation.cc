@@ -32,7 +32,6 @@ class Simulation {
               .troubles = {},
               .mutation = mutation,
               .trace = trace,
-              .parameter_server = workload.parameter_server,
               .skew = workload.skew,
               .most_skew = workload.skew} {
     for (const FaultPlan& one : all_of(plan)) wire_.troubles.push_back({.plan = one});

@@ -22,8 +22,7 @@ struct Step {
 struct Workload {
   std::string name;
   std::vector<Step> steps = {};
-  bool parameter_server = false;  // may be used
-  job::Seconds skew{0};           // of the operator's clock against all others
+  job::Seconds skew{0};  // of the operator's clock against all others
 };
 
 struct Outcome {

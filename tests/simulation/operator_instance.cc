@@ -38,7 +38,6 @@ kube::ClientOptions client_options(Link& link, Wire& wire) {
 LoopOptions loop_options(Wire& wire, kube::Client& client) {
   LoopOptions options;
   options.cluster.installation.trainer_image = "trainer:1";
-  options.cluster.installation.parameter_server = wire.parameter_server;
   options.cluster.parallel_calls = 0;
   options.cluster.recorded = [](const job::TrainingJob&, const job::Status&) {};
   options.cluster.ask = [](const job::TrainingJob&, const std::string&) {

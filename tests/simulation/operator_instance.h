@@ -38,7 +38,6 @@ struct Wire {
   std::vector<Trouble> troubles;
   Mutation mutation = Mutation::kNone;
   bool trace = false;
-  bool parameter_server = false;
   job::Seconds skew{0};       // of the operator's clock
   job::Seconds most_skew{0};  // so far: what a pass does now it may have decided before a step
   Random random{1};

@@ -29,10 +29,12 @@ job::TrainingJob draw_job(Random& random) {
   if (random.chance(25)) {
     job.spec.strategy = job::Strategy::kParameterServer;
     job.spec.server = job::ReplicaSpec{random.between(1, 2), {}};
-  } else if (own_program) {
+  }
+  if (own_program) {
     job.spec.training.reset();
     job.spec.worker.pod_template =
         job::Json::parse(R"({"spec":{"containers":[{"name":"trainer","image":"own:1"}]}})");
+    if (job.spec.server) job.spec.server->pod_template = job.spec.worker.pod_template;
   }
   auto& policy = job.spec.run_policy;
   policy.backoff_limit = random.between(0, 3);

@@ -25,8 +25,7 @@ void add_clean_lives(std::vector<Workload>& all) {
   servers["strategy"] = "ParameterServer";
   servers["replicaSpecs"]["Server"] = {{"replicas", 2}};
   all.push_back({"parameter_server",
-                 {make(servers), runs(0, 4, end_all(2, 0)), reached("Succeeded", 0)},
-                 true});
+                 {make(servers), runs(0, 4, end_all(2, 0)), reached("Succeeded", 0)}});
 }
 
 void add_failures(std::vector<Workload>& all) {

@@ -16,7 +16,6 @@ bool is_alive(const Pod& pod) { return !job::has_ended(pod.seen); }
 job::Observed World::observe() const {
   job::Observed observed;
   observed.now = now;
-  observed.installation.parameter_server = true;
   observed.keys_secret = "keys";
   for (const auto& [name, pod] : pods) observed.workers.push_back(pod.seen);
   return observed;

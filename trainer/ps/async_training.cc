@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "trainer/contract/error.h"
+#include "trainer/ps/copy.h"
 
 namespace coxswain::ps {
 
@@ -46,8 +47,9 @@ bool AsyncTraining::may_say(const Peer& peer, const Message& message) const {
   if (!peer.is_worker()) return false;
   switch (message.what) {
     case Say::kBeginning:
-    case Say::kState:
       return peer.leads();
+    case Say::kState:
+      return peer.leads() && machine_ && !has_begun();
     case Say::kPush:
     case Say::kPushed:
     case Say::kPull:
@@ -70,7 +72,7 @@ bool AsyncTraining::may_say(const Peer& peer, const Message& message) const {
 std::optional<std::span<std::byte>> AsyncTraining::place_of(Peer& peer, const Message& message) {
   if (!may_say(peer, message)) refuse(peer, message, "that is not its part, or not yet");
   if (message.what == Say::kPush) return place_of_push(peer, message);
-  if (message.what == Say::kState) return std::as_writable_bytes(state_of(peer, message));
+  if (message.what == Say::kState) return std::as_writable_bytes(place_in(machine_->shard(), message));
   return scratch(peer, message, most_bytes(message.what));
 }
 
@@ -83,15 +85,6 @@ std::optional<std::span<std::byte>> AsyncTraining::place_of_push(Peer& peer,
   if (answer.verdict == SyncServer::Verdict::kWait) return std::nullopt;
   if (answer.verdict == SyncServer::Verdict::kTake) return std::as_writable_bytes(answer.memory);
   return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
-}
-
-std::span<float> AsyncTraining::state_of(const Peer& peer, const Message& message) {
-  if (!machine_ || has_begun() || message.part > options_.num_slots)
-    refuse(peer, message, "there is no such array here, or it is known");
-  Shard& shard = machine_->shard();
-  const Piece* piece = shard.find(message.offset, floats_of(message));
-  if (piece == nullptr) refuse(peer, message, "there is no such piece here");
-  return shard.of(message.part == 0 ? shard.weights() : shard.slot(message.part - 1), *piece);
 }
 
 void AsyncTraining::take(Peer& peer, const Message& message) {

@@ -26,6 +26,7 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   AsyncTraining(ServerOptions server, AsyncOptions options);
 
   bool has_begun() const override { return floats_missing_ == 0; }
+  std::int64_t step() const override { return machine_ ? machine_->step() : 0; }
 
  private:
   std::optional<std::span<std::byte>> place_of(Peer& peer, const Message& message) override;
@@ -33,10 +34,10 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   void worker_joined(int worker) override;
   void worker_left(int worker) override;
   void server_joined(int) override {}
+  void server_left(int) override {}
 
   bool may_say(const Peer& peer, const Message& message) const;
   std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message);
-  std::span<float> state_of(const Peer& peer, const Message& message);
   void begin(const Beginning& beginning);
   void take_state(const Message& message);
   void take_pushed(const Peer& peer, const Message& message);

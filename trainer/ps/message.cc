@@ -38,7 +38,7 @@ net::Label label_of(const Message& message) {
 Message message_of(const net::FrameHead& head) {
   const std::uint32_t what = head.label.tag & ((1U << kPartShift) - 1);
   if (what < static_cast<std::uint32_t>(Say::kBeginning) ||
-      what > static_cast<std::uint32_t>(Say::kDecision))
+      what > static_cast<std::uint32_t>(Say::kStatus))
     refuse(fmt::format("a message of kind {}", what));
   return {.what = static_cast<Say>(what),
           .step = number(head.label.sequence, std::numeric_limits<std::int64_t>::max() - 1, "step"),

@@ -41,6 +41,13 @@ enum class Say : std::uint8_t {
   // A server to a server.
   kReady,     // part 1: its sums of the step are finite
   kDecision,  // part 1: the step updates
+  // To the server that keeps a copy of what this one holds, after kBeginning, kOutcome, kState.
+  kSums,    // a block of a step's sums
+  kCommit,  // Terms; part 1: the step updates
+  // From that one.
+  kHolds,    // the copy is as after so many steps
+  kRestore,  // a Beginning: this is what you held; kOutcome and kState follow
+  kStatus,   // part 1: it holds a copy of yours
 };
 
 // Value. The label of a message, read.

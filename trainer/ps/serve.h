@@ -8,11 +8,13 @@
 
 namespace coxswain::ps {
 
-// Value. How long a server waits, and whom it tells of it.
+// Value. How long a server waits, and whom it tells what.
 struct ServeOptions {
   int startup_seconds = 600;  // until training begins, and for somebody to come back
   // Now and then while workers are missing: which.
   std::function<void(const std::string& missing)> on_waiting = nullptr;
+  // Often: how many steps are done.
+  std::function<void(std::int64_t step)> on_turn = nullptr;
 };
 
 // Serves until `stop`. Throws Error(69) when training has not begun in time, 71 when all workers

@@ -110,6 +110,8 @@ void Server::left(net::LinkId link, const std::string& why) {
   if (peer.is_worker()) {
     farewells_[peer.hello.rank] = why.empty() ? "it has said goodbye" : why;
     worker_left(peer.hello.rank);
+  } else {
+    server_left(peer.hello.rank);
   }
   const int rank = peer.hello.rank;
   const bool is_mine_to_call = !peer.is_worker() && rank < index();
@@ -141,6 +143,11 @@ void Server::say_to_worker(int worker, const Message& message, std::span<std::by
 
 void Server::say_to_workers(const Message& message, std::span<float> floats) {
   for (const auto& [worker, link] : workers_) say(link, message, std::as_writable_bytes(floats));
+}
+
+void Server::say_to_server(int server, const Message& message, std::span<std::byte> bytes) {
+  const auto found = servers_.find(server);
+  if (found != servers_.end()) say(found->second, message, bytes);
 }
 
 void Server::say_to_servers(const Message& message) {

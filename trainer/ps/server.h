@@ -30,6 +30,7 @@ class Server : public net::NetworkEvents {
   void tick();
 
   virtual bool has_begun() const = 0;
+  virtual std::int64_t step() const = 0;  // that are done
   bool is_alone() const { return workers_.empty(); }
   std::string missing_workers() const;  // "worker 1 (why it left), ..."; empty: none
   // What another process of the job that does not take this one has said; it is final.
@@ -60,6 +61,7 @@ class Server : public net::NetworkEvents {
   virtual void worker_joined(int /*worker*/) {}
   virtual void worker_left(int worker) = 0;
   virtual void server_joined(int server) = 0;
+  virtual void server_left(int server) = 0;
 
   // Room in the peer's scratch. Throws Error(71) for more bytes than that.
   static std::span<std::byte> scratch(Peer& peer, const Message& message, std::int64_t most);
@@ -69,10 +71,14 @@ class Server : public net::NetworkEvents {
   void say_to_worker(int worker, const Message& message, std::span<float> floats = {});
   void say_to_worker(int worker, const Message& message, std::span<std::byte> bytes);
   void say_to_workers(const Message& message, std::span<float> floats = {});
+  void say_to_server(int server, const Message& message, std::span<std::byte> bytes = {});
   void say_to_servers(const Message& message);
+  // This process can't go on; serve() throws it.
+  void give_up(net::Refusal why) { refused_ = std::move(why); }
   void resume_workers();  // what was told to wait is offered again
 
   int index() const { return options_.hello.rank; }
+  int incarnation() const { return options_.hello.incarnation; }
   int num_servers() const { return static_cast<int>(options_.servers.size()); }
   int num_workers() const { return options_.hello.world_size; }
 

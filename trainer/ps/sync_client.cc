@@ -105,20 +105,34 @@ void SyncClient::say_push(int server, const BlockPart& part) {
 
 std::optional<std::span<std::byte>> SyncClient::place_of(int server, const Message& message) {
   if (of(server).missing == 0 || message.step != step_ || message.bytes == 0) return std::nullopt;
-  const bool wants_weights = wanted_ == Wanted::kWeights;
-  if (message.what == Say::kWeights && wants_weights)
-    return piece_of(plan_, arrays_.weights, server, message);
-  if (message.what == Say::kOutcome && wants_weights && message.bytes == sizeof outcome_)
+  if (!is_wanted(message)) return std::nullopt;
+  if (message.what == Say::kWeights) return piece_of(plan_, arrays_.weights, server, message);
+  if (message.what == Say::kOutcome && message.bytes == sizeof outcome_)
     return std::as_writable_bytes(std::span(outcome_));
-  if (message.what == Say::kSlots && wanted_ == Wanted::kSlots && message.part < plan_.num_slots)
+  if (message.what == Say::kSlots && message.part < plan_.num_slots)
     return piece_of(plan_, arrays_.slots[static_cast<std::size_t>(message.part)], server, message);
   refuse(server, message);
 }
 
+// A server that was asked again may say twice what a step came to.
+bool SyncClient::is_wanted(const Message& message) const {
+  switch (message.what) {
+    case Say::kBegun:
+      return wanted_ == Wanted::kBegun;
+    case Say::kWeights:
+    case Say::kOutcome:
+      return wanted_ == Wanted::kWeights;
+    case Say::kSlots:
+      return wanted_ == Wanted::kSlots;
+    default:
+      return false;
+  }
+}
+
 void SyncClient::take(int server, const Message& message) {
-  if (message.step != step_) return;
+  if (message.step != step_ || !is_wanted(message)) return;
   std::int64_t& missing = of(server).missing;
-  if (message.what == Say::kBegun && wanted_ == Wanted::kBegun) missing = 0;
+  if (message.what == Say::kBegun) missing = 0;
   missing = std::max<std::int64_t>(0, missing - floats_of(message));
 }
 

@@ -42,6 +42,7 @@ class SyncClient : public Client {
   bool waits_for(int server) const override { return of(server).missing > 0; }
   void server_joined(int server) override { ask(server); }
   std::optional<std::span<std::byte>> place_of(int server, const Message& message) override;
+  bool is_wanted(const Message& message) const;
   void take(int server, const Message& message) override;
 
   // Of one server.

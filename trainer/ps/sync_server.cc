@@ -28,6 +28,7 @@ SyncServer::SyncServer(const Plan& plan, int server, comm::ReductionPlan reducti
       rule_(rule),
       outbox_(outbox),
       shard_(plan, server),
+      is_copied_(plan.map.servers() > 1),
       finite_(static_cast<std::size_t>(plan.map.servers())) {
   for (const Piece& piece : shard_.pieces()) blocks_.emplace_back().piece = piece;
   const std::int64_t bytes = plan.map.block() * reduction_.total_parts() * 4;
@@ -35,9 +36,12 @@ SyncServer::SyncServer(const Plan& plan, int server, comm::ReductionPlan reducti
   begin_step();
 }
 
-void SyncServer::start(std::int64_t step, std::int64_t update_count) {
+void SyncServer::start(std::int64_t step, std::int64_t update_count,
+                       const std::optional<backend::ControlFloats>& last) {
   step_ = step;
   update_count_ = update_count;
+  outcome_ = last;
+  if (last) last_decision_ = (*last)[backend::kUpdated] > 0;
 }
 
 void SyncServer::begin_step() {
@@ -111,6 +115,20 @@ void SyncServer::sum(Block& block) {
                   shard_.gradients().data() + block.piece.local);
   block.staging = {};
   block.is_summed = true;
+  if (is_copied_ && copied_ == step_) copy_sums(block);
+}
+
+void SyncServer::copy_sums(const Block& block) {
+  outbox_.copy_sums(step_, block.piece, Shard::of(shard_.gradients(), block.piece));
+}
+
+void SyncServer::copy_holds(std::optional<std::int64_t> steps) {
+  copied_ = steps;
+  if (copied_ != step_) return;
+  send_weights_if_copied();
+  for (const Block& block : blocks_)
+    if (block.is_summed) copy_sums(block);
+  finish_step_if_known();
 }
 
 void SyncServer::say_ready() {
@@ -121,7 +139,8 @@ void SyncServer::say_ready() {
 
 void SyncServer::tell_servers_again() {
   if (last_decision_) outbox_.decided(step_ - 1, *last_decision_);
-  if (has_all_sums() && !decision_) say_ready();
+  if (decision_) return outbox_.decided(step_, *decision_);
+  if (has_all_sums()) say_ready();
 }
 
 void SyncServer::lost_worker(int worker) {
@@ -150,7 +169,6 @@ void SyncServer::server_ready(int server, std::int64_t step, bool finite) {
   const auto sums = control_of(shard_.gradients());
   const bool updated = sums[backend::kNotFinite] == 0 &&
                        std::ranges::all_of(finite_, [](const auto& said) { return *said; });
-  sums[backend::kUpdated] = updated ? 1.0F : 0.0F;
   outbox_.decided(step_, updated);
   decision(step_, updated);
 }
@@ -162,7 +180,8 @@ void SyncServer::decision(std::int64_t step, bool updated) {
 }
 
 void SyncServer::finish_step_if_known() {
-  if (!has_all_sums() || !decision_ || !terms_) return;
+  if (!has_all_sums() || !decision_ || !terms_ || !has_copy_of(step_)) return;
+  if (is_copied_) outbox_.copy_commit(step_, *decision_, *terms_);
   if (*decision_) {
     optim::UpdateStep update = *terms_;
     update.update_count = ++update_count_;
@@ -170,20 +189,29 @@ void SyncServer::finish_step_if_known() {
     if (holds_control())
       std::ranges::copy(backend::to_floats(update_count_), control_of(shard_.weights()).begin());
   }
-  if (holds_control()) std::ranges::copy(control_of(shard_.gradients()), last_sums_.begin());
-  const std::int64_t done = step_++;
+  outcome_.emplace();
+  if (holds_control()) std::ranges::copy(control_of(shard_.gradients()), outcome_->begin());
+  (*outcome_)[backend::kUpdated] = *decision_ ? 1.0F : 0.0F;
+  ++step_;
   last_decision_ = decision_;
   begin_step();
-  send_weights(std::nullopt, done);
+  owes_weights_ = true;
+  send_weights_if_copied();
+}
+
+void SyncServer::send_weights_if_copied() {
+  if (!owes_weights_ || !has_copy_of(step_)) return;
+  owes_weights_ = false;
+  send_weights(std::nullopt, step_ - 1);
 }
 
 void SyncServer::asks_again(int worker, std::int64_t step) {
   lost_worker(worker);
-  if (step + 1 == step_) send_weights(worker, step);
+  if (step + 1 == step_ && !owes_weights_) send_weights(worker, step);
 }
 
 void SyncServer::send_weights(std::optional<int> worker, std::int64_t step) {
-  if (holds_control()) outbox_.outcome(worker, step, last_sums_);
+  if (outcome_ && holds_control()) outbox_.outcome(worker, step, *outcome_);
   for (const Piece& piece : shard_.pieces())
     outbox_.weights(worker, step, piece, Shard::of(shard_.weights(), piece));
 }

@@ -35,6 +35,9 @@ class SyncOutbox {
                        std::span<float> floats) = 0;
   // What was told to wait may be offered again.
   virtual void has_room() = 0;
+  // To the server that keeps a copy: a block of this step's sums; what the step comes to.
+  virtual void copy_sums(std::int64_t step, const Piece& piece, std::span<float> sums) = 0;
+  virtual void copy_commit(std::int64_t step, bool updated, const optim::UpdateStep& terms) = 0;
 };
 
 // One server of synchronous training, as a state machine: no thread, no clock, no socket. All
@@ -42,6 +45,9 @@ class SyncOutbox {
 // all-reduce does, so the bits are the same for any number of servers. A step has two phases: each
 // server tells whether its sums are finite; the one that holds the control segment decides for all
 // whether the step updates; then each updates what it holds and sends it to the workers.
+//
+// With several servers the next one keeps a copy (ps::Copy): it makes the same updates from the same
+// sums, and weights are sent when it has. So what a worker has seen is never lost with one server.
 //
 // A push that comes again, for a step that is over or a part that is here, changes nothing.
 class SyncServer {
@@ -52,8 +58,13 @@ class SyncServer {
 
   Shard& shard() { return shard_; }
   std::int64_t step() const { return step_; }  // that are done
-  // To go on from a checkpoint, whose weights and slots are in the shard.
-  void start(std::int64_t step, std::int64_t update_count);
+  std::int64_t update_count() const { return update_count_; }
+  // What the last step came to; elsewhere than where the control segment is, its verdict alone.
+  std::optional<backend::ControlFloats>& outcome() { return outcome_; }
+  // To go on from a checkpoint, or a copy, whose weights and slots are in the shard. `last`: what
+  // the step before came to, of a copy where the control segment is.
+  void start(std::int64_t step, std::int64_t update_count,
+             const std::optional<backend::ControlFloats>& last = std::nullopt);
 
   enum class Verdict { kTake, kWait, kIgnore };
   struct Answer {
@@ -74,6 +85,8 @@ class SyncServer {
   void decision(std::int64_t step, bool updated);
   // Another server has come back, and may not have heard what was said last.
   void tell_servers_again();
+  // The copy is as after so many steps; nullopt: it is not to be had.
+  void copy_holds(std::optional<std::int64_t> steps);
 
  private:
   enum class PartState : std::uint8_t { kMissing, kArriving, kHere };
@@ -89,9 +102,12 @@ class SyncServer {
   std::span<float> staging(Block& block, int part) const;
   bool brings(int worker, int part) const;
   void sum(Block& block);
+  void copy_sums(const Block& block);
   bool has_all_sums() const { return first_unsummed_ == blocks_.size(); }
   void say_ready();
   void finish_step_if_known();
+  bool has_copy_of(std::int64_t steps) const { return !is_copied_ || copied_ == steps; }
+  void send_weights_if_copied();
   bool holds_control() const { return server_ == plan_.map.control_server(); }
   std::span<float> control_of(std::span<float> buffer) const;
   void send_weights(std::optional<int> worker, std::int64_t step);
@@ -112,8 +128,11 @@ class SyncServer {
   std::optional<optim::UpdateStep> terms_;
   std::optional<bool> decision_;
   std::optional<bool> last_decision_;        // of the step before
+  const bool is_copied_;
+  std::optional<std::int64_t> copied_;  // steps
+  bool owes_weights_ = false;           // of the step before, to all
   std::vector<std::optional<bool>> finite_;  // of each server; where the control segment is
-  backend::ControlFloats last_sums_{};       // of the step before; where the control segment is
+  std::optional<backend::ControlFloats> outcome_;
 };
 
 }  // namespace coxswain::ps

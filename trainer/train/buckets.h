@@ -15,9 +15,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Cuts the buffer, in order, into buckets, each reduced as one message, of at least `bytes` (the last
-// one takes what is left, the control segment included). Segments are never split: a bucket can
-// start as soon as its last gradient is final.
+// Cuts the buffer, in order, into buckets, each reduced as one message, of at least `bytes` (the
+// last one takes what is left, the control segment included). Segments are never split: a bucket
+// can start as soon as its last gradient is final.
 std::vector<Range> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes);
 
 // The size that balances one more message against waiting for more gradients: sqrt(cost * M * B),

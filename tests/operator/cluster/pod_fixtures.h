@@ -96,6 +96,7 @@ spec:
   strategy: ParameterServer
   replicaSpecs: {Worker: {replicas: 1}, Server: {replicas: 2}}
   training: {model: mlp, data: {format: mnist}}
+  volumes: {data: {emptyDir: {}}, checkpoints: {emptyDir: {}}}
 )";
 
 inline constexpr const char* kVolcanoJob = R"(apiVersion: coxswain.dev/v1alpha1

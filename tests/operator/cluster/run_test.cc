@@ -1,42 +1,17 @@
-// `coxswain run` with real processes; a stand-in takes the trainer's place.
-
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <sstream>
 
-#include "tests/support/test_flags.h"
-#include "tests/trainer/launch/process_tree/process_tree.h"
-#include "trainer/contract/worker/child_process.h"
-#include "trainer/contract/worker/run_files.h"
+#include "tests/operator/cluster/job_run.h"
 
 namespace coxswain {
 namespace {
 
 using namespace std::chrono_literals;
+using test::count_in;
 using test::eventually;
+using test::JobRun;
+using test::kServersJob;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-int count_in(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 struct JobOptions {
   std::string launcher = "MPI";
@@ -60,83 +35,6 @@ spec:
 )",
                      options.launcher, options.policy, options.workers, behaviours);
 }
-
-// One `coxswain run`, with everything below it, in directories of its own.
-class JobRun {
- public:
-  explicit JobRun(const std::string& job, std::vector<std::string> arguments = {}) {
-    const auto bin = directory_.path() / "bin";
-    std::filesystem::create_directory(bin);
-    std::filesystem::copy_file(COXSWAIN, bin / "coxswain");
-    std::filesystem::copy_file(FAKE_TRAINER, bin / "coxswain-trainer");
-    std::ofstream(directory_.path() / "job.yaml") << job;
-    for (const char* name : {"out", "err"}) {
-      files_.emplace_back(
-          open((directory_.path() / name).c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644));
-    }
-    contract::ProcessOptions process;
-    process.command = {bin / "coxswain", "run",    "-f", directory_.path() / "job.yaml",
-                       "--run-dir",      run_dir()};
-    process.command.insert(process.command.end(), arguments.begin(), arguments.end());
-    process.stdout_fd = files_[0].get();
-    process.stderr_fd = files_[1].get();
-    run_.emplace(process);
-    watch_.emplace(run_->pid());
-  }
-
-  std::filesystem::path run_dir() const { return directory_.path() / "run"; }
-  void signal(int number) { run_->signal(number); }
-  std::string output() { return text_of(directory_.path() / "out"); }
-  std::string errors() { return text_of(directory_.path() / "err"); }
-  std::string last_line() {
-    std::string text = output();
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    return text.substr(text.rfind('\n') + 1);
-  }
-
-  bool listening(int times) {
-    const bool all = eventually([&] { return count_in(output(), " listens\n") >= times; });
-    EXPECT_TRUE(all) << output() << errors();
-    watch_->look();
-    return all;
-  }
-
-  int code(std::chrono::milliseconds limit = 10s) {
-    EXPECT_TRUE(eventually([&] { return run_->end().has_value(); }, limit)) << errors();
-    return run_->end().value_or(contract::ProcessEnd{.code = -1, .signal = 0}).code;
-  }
-
-  void expect_nothing_left() {
-    eventually([&] { return watch_->left().empty(); }, 5s);
-    EXPECT_THAT(watch_->left(), IsEmpty());
-  }
-
-  // The newest command of a rank.
-  pid_t command_of(int rank) {
-    std::istringstream lines(text_of(run_dir() / "acts"));
-    pid_t newest = 0;
-    for (pid_t pid = 0, its_rank = 0; lines >> pid >> its_rank;) {
-      if (its_rank == rank) newest = pid;
-    }
-    return newest;
-  }
-  pid_t supervisor_of(int rank, int attempt) {
-    for (const auto& announced : contract::read_announced(run_dir() / std::to_string(attempt) /
-                                                          fmt::format("worker-{}", rank))) {
-      if (announced.rank == rank) return announced.pid;
-    }
-    return 0;
-  }
-  pid_t find(const std::vector<std::string>& words) {
-    return test::find_descendant(run_->pid(), words);
-  }
-
- private:
-  test::TemporaryDirectory directory_;
-  std::vector<contract::FileDescriptor> files_;
-  std::optional<contract::ChildProcess> run_;
-  std::optional<test::TreeWatch> watch_;
-};
 
 struct EndCase {
   const char* name;
@@ -310,6 +208,8 @@ TEST(Run, refuses_before_anything_is_started) {
   const std::string good = job_text("'done:0'", {});
   const std::string bad = job_text("'done:0'", {.workers = 0});
   const std::string nfs = good + "  volumes: {data: {nfs: {server: a, path: /b}}}\n";
+  std::string mpi = kServersJob;
+  mpi.replace(mpi.find("ParameterServer"), 15, "AllReduce");
   const Row rows[] = {
       {good.c_str(), {"--volume", "data"}, 2, "--volume data: write NAME=DIR"},
       {good.c_str(), {"--volume", "model=/tmp"}, 2, "the job has no volumes"},
@@ -317,6 +217,15 @@ TEST(Run, refuses_before_anything_is_started) {
       {nfs.c_str(), {"--volume=data=/tmp", "--volume=data=/var"}, 2, "data is given twice"},
       {nfs.c_str(), {"--volume=data=/tmp/a\nb"}, 2, "control characters"},
       {good.c_str(), {"--log-format", "xml"}, 2, "see coxswain run --help"},
+      {kServersJob, {"--kill", "worker-1"}, 2, "--kill worker-1: write ROLE-INDEX@STEP"},
+      {kServersJob, {"--kill", "master-1@3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersJob, {"--kill", "worker-1@-3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersJob, {"--kill", "worker-x@3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersJob, {"--kill", "@3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersJob, {"--kill=worker-1@3", "--kill=worker-1@4"}, 2, "worker-1 is given twice"},
+      {kServersJob, {"--kill", "server-2@3"}, 65, "the job has 2 servers, from 0 on"},
+      {good.c_str(), {"--kill", "worker-1@3"}, 65, "only with `training`"},
+      {mpi.c_str(), {"--kill=worker-0@3", "--kill=worker-1@3"}, 65, "with launcher MPI one"},
       {nfs.c_str(), {}, 65, "--volume data=DIR"},
       {bad.c_str(), {}, 65, "job.yaml:9: spec.replicaSpecs.Worker.replicas"},
       {"a: [", {}, 65, "job.yaml:"},

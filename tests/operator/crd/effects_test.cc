@@ -52,9 +52,10 @@ const std::vector<FieldChange>& field_changes() {
       R"({"runPolicy": {"schedulingPolicy": {"gang": "Coscheduling"}}})";
   static const std::string rule =
       R"({"failurePolicy": {"rules": [{"action": "RestartIgnoringBackoffLimit"}]}})";
-  static const std::string later = "not in this version";
+  static const std::string servers =
+      R"({"strategy": "ParameterServer", "replicaSpecs": {"Server": {"replicas": 1}}})";
   static const std::vector<FieldChange> kChanges = {
-      {"/spec/strategy", {kTraining}, {R"("AllReduce")", R"("ParameterServer")"}, later},
+      {"/spec/strategy", {kTraining}},
       {"/spec/launcher", {kForeign}},
       {"/spec/slotsPerWorker", {kForeign}, {"1", "2", R"("auto")"}},
       {"/spec/image", {kTraining}, {R"("a:1")", R"("a:2")"}},
@@ -66,11 +67,10 @@ const std::vector<FieldChange>& field_changes() {
         R"({"spec": {"containers": [{"name": "trainer"}], "nodeSelector": {"a": "b"}}})",
         R"({"spec": {"containers": [{"name": "trainer", "image": "a:1"}]}})",
         R"({"spec": {"containers": [{"name": "trainer"}, {"name": "b", "image": "c"}]}})"}},
-      {"/spec/replicaSpecs/Server/replicas", {kTraining}, {"null", "1"}, later},
+      {"/spec/replicaSpecs/Server/replicas", {kTraining, servers}, {"1", "2"}},
       {"/spec/replicaSpecs/Server/template",
-       {kTraining},
-       {"null", R"({"spec": {"containers": [{"name": "trainer"}]}})"},
-       later},
+       {kTraining, servers},
+       {"null", R"({"spec": {"containers": [{"name": "trainer"}], "nodeSelector": {"a": "b"}}})"}},
       {"/spec/volumes/data",
        {kTraining},
        {"null", R"({"emptyDir": {}})", R"({"persistentVolumeClaim": {"claimName": "a"}})"}},

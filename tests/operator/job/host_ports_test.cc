@@ -29,8 +29,8 @@ TEST(HostPorts, are_the_contracts_unless_a_template_is_on_the_host) {
   auto job = on_host(make_job());
   job.status().host_port = 20040;
   EXPECT_EQ(job::ports_of(job),
-            (job::Ports{.ssh = 20040, .rank = 20041, .server = 20042, .master = 20043,
-                        .peer = 20044}));
+            (job::Ports{.ssh = 20040, .rank = 20041, .server = 20042, .server_rank = 20040,
+                        .master = 20043, .peer = 20044}));
 }
 
 TEST(HostPorts, are_other_ones_for_other_attempts_and_jobs) {
@@ -86,6 +86,18 @@ TEST(HostPorts, are_what_the_programs_are_told) {
   EXPECT_EQ(environment.at("MASTER_PORT"), "20043");
   EXPECT_EQ(environment.at("PET_MASTER_PORT"), "20043");
   EXPECT_NE(environment.at("TF_CONFIG").find("svc:20043"), std::string::npos);
+}
+
+// A worker and a server of one job fit on one node.
+TEST(HostPorts, of_a_server_are_none_of_a_workers) {
+  auto job = on_host(make_job().servers(1)).running();
+  job.status().host_port = 20040;
+  const auto server = job::worker_spec(job, {job::Role::kServer, 0, 0}).environment;
+  const auto worker = job::worker_spec(job, {}).environment;
+  EXPECT_NE(server.at("COXSWAIN_SERVERS").find("svc:20042"), std::string::npos);
+  EXPECT_EQ(server.at("COXSWAIN_RANK_PORT"), "20040");
+  EXPECT_EQ(worker.at("COXSWAIN_RANK_PORT"), "20041");
+  EXPECT_EQ(worker.at("COXSWAIN_PEER_PORT"), "20044");
 }
 
 }  // namespace coxswain::test

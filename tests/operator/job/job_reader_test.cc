@@ -33,6 +33,19 @@ TEST(JobReader, fills_in_the_defaults) {
   EXPECT_EQ(validate(job, {}), std::vector<Problem>{});
 }
 
+TEST(JobReader, takes_as_many_servers_as_workers_unless_told) {
+  std::string text = kSmallestJob;
+  text.insert(text.find("spec:\n") + 6, "  strategy: ParameterServer\n");
+  const TrainingJob job = read_job(text, "job.yaml");
+  ASSERT_TRUE(job.spec.server);
+  EXPECT_EQ(job.spec.server->replicas, 2);
+  EXPECT_EQ(launcher(job.spec), Launcher::kEnv);
+  EXPECT_EQ(validate(job, {}), std::vector<Problem>{});
+  text.insert(text.find("Worker:"), "Server: {replicas: 3}\n    ");
+  EXPECT_EQ(read_job(text, "job.yaml").spec.server->replicas, 3) << text;
+  EXPECT_FALSE(read_job(std::string_view(kSmallestJob), "job.yaml").spec.server);
+}
+
 TEST(JobReader, reads_every_field) {
   const TrainingJob job = read_job(std::string_view(kEveryField), "job.yaml");
   ASSERT_EQ(job.problems, std::vector<Problem>{});

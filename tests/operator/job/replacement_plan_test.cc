@@ -9,9 +9,9 @@ namespace {
 using job::Phase;
 using job::Seconds;
 
-// Of 2 workers and 2 servers: a pod that its peers train on without.
+// Of 2 workers and 2 servers of the user's own program: a pod that its peers train on without.
 std::vector<Situation> replacements() {
-  const auto make = [] { return make_job().servers(2).backoff_limit(2); };
+  const auto make = [] { return make_job().env().servers(2).backoff_limit(2); };
   const auto see_workers = [](auto& seen) { seen.running(0).running(1); };
   return {
       {"replaces_a_server_that_is_lost", make().running(),
@@ -91,7 +91,7 @@ std::vector<Situation> replacements() {
          see_workers(seen);
          seen.after(700).running(0).server().pending(1).scheduled().server().incarnation(1);
        }},
-      {"deletes_the_servers_of_a_suspended_job",
+      {"keeps_the_servers_of_a_suspended_job_while_its_workers_leave",
        [&] {
          auto job = make().suspended();
          job.status().replacements.push_back({job::Role::kServer, 1, 1, false});
@@ -101,6 +101,15 @@ std::vector<Situation> replacements() {
          see_workers(seen);
          seen.running(0).server().running(1).server().incarnation(1);
        }},
+      {"ends_the_servers_of_a_suspended_job_after_its_workers",
+       [&] {
+         auto job = make().suspended();
+         job.status().replacements.push_back({job::Role::kServer, 1, 1, false});
+         return job;
+       }(),
+       [](auto& seen) {
+         seen.failed(0, 75).failed(1, 75).running(0).server().running(1).server().incarnation(1);
+       }},
       {"ends_servers_after_success", make().ended(Phase::kSucceeded),
        [](auto& seen) {
          seen.succeeded(0).succeeded(1).running(0).server().running(1).server();
@@ -108,7 +117,42 @@ std::vector<Situation> replacements() {
   };
 }
 
+// Of 2 workers and 2 servers of our trainer, whose steps no rank and no server may miss.
+std::vector<Situation> servers_of_ours() {
+  const auto make = [] { return make_job().servers(2).backoff_limit(2); };
+  const auto see_workers = [](auto& seen) { seen.running(0).running(1); };
+  return {
+      {"makes_a_new_gang_when_a_server_is_lost", make().running(),
+       [](auto& seen) {
+         seen.failed(0, 71).said("PeerLost").failed(1, 71).said("PeerLost");
+         seen.running(0).server().failed(1, 137).server();
+       }},
+      {"makes_a_new_gang_when_a_server_ends_before_the_workers", make().running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().succeeded(1).server();
+       }},
+      {"makes_a_new_gang_when_somebody_deletes_a_server", make().backoff_limit(0).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().succeeded(1).server().terminating(90);
+       }},
+      {"keeps_the_number_of_servers_of_its_attempt",
+       [&] {
+         auto job = make().elastic(1, 4).running();
+         job.spec().worker.replicas = job.spec().server->replicas = 3;
+         return job;
+       }(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().running(1).server();
+       }},
+  };
+}
+
 }  // namespace
+
+TEST(GoldenPlans, servers_of_ours) { expect_golden_plans(servers_of_ours()); }
 
 TEST(GoldenPlans, replacing) { expect_golden_plans(replacements()); }
 

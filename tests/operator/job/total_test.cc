@@ -79,8 +79,7 @@ TEST(Total, nothing_throws_for_any_object) {
       (void)job::plan(job, seen);
       (void)job::validate(job, {});
       for (const auto level : {job::PodSecurity::kPrivileged, job::PodSecurity::kBaseline})
-        (void)job::validate(job,
-                            {.trainer_image = "", .pod_security = level, .parameter_server = true});
+        (void)job::validate(job, {.trainer_image = "", .pod_security = level});
       job.status.workers = 3;
       for (const job::WorkerId& id : job::gang(job)) (void)to_text(job::worker_spec(job, id));
       (void)job::training_config(job);

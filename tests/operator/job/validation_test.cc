@@ -109,10 +109,15 @@ std::vector<Case> values() {
       {"slots_word", spec("  slotsPerWorker: many\n")},
       {"slots_zero", spec("  slotsPerWorker: 0\n")},
       {"strategy_unknown", spec("  strategy: ring-allreduce\n")},
-      {"strategy_later", std::string(kHead) + kMeta +
-                             "spec:\n  strategy: ParameterServer\n  replicaSpecs: {Worker: "
-                             "{replicas: 2}, Server: {replicas: 1}}\n" +
-                             kTraining},
+      {"servers_by_mpirun", spec("  strategy: ParameterServer\n  launcher: MPI\n")},
+      {"servers_too_many", std::string(kHead) + kMeta +
+                               "spec:\n  strategy: ParameterServer\n  replicaSpecs: {Worker: "
+                               "{replicas: 2}, Server: {replicas: 1025}}\n" +
+                               kTraining},
+      {"servers_too_many_unasked", std::string(kHead) + kMeta +
+                                       "spec:\n  strategy: ParameterServer\n  replicaSpecs: "
+                                       "{Worker: {replicas: 1025}}\n" +
+                                       kTraining},
       {"server_without_strategy", std::string(kHead) + kMeta +
                                       "spec:\n  replicaSpecs: {Worker: {replicas: 2}, Server: "
                                       "{replicas: 1}}\n" +

@@ -37,7 +37,8 @@ void write_to(const std::filesystem::path& file, int flags, std::string_view tex
 
 std::filesystem::path worker_directory(const WorkerEnv& env) {
   if (env.run_dir.empty()) return kRunDirectory;
-  return env.run_dir / std::to_string(env.attempt) / fmt::format("worker-{}", env.index);
+  return env.run_dir / std::to_string(env.attempt) /
+         fmt::format("{}-{}", to_text(env.role), env.index);
 }
 
 std::filesystem::path pid_file(const std::filesystem::path& worker_directory) {

@@ -12,10 +12,10 @@
 #include "trainer/contract/worker/worker_env.h"
 
 // The files through which the processes of one attempt know of each other, for their user alone. In
-// a pod they lie in kRunDirectory, in a local run in <run dir>/<attempt>/worker-<index>.
+// a pod they lie in kRunDirectory, in a local run in <run dir>/<attempt>/<role>-<index>.
 namespace coxswain::contract {
 
-std::filesystem::path worker_directory(const WorkerEnv& env);  // of the worker env.index
+std::filesystem::path worker_directory(const WorkerEnv& env);  // of env.role and env.index
 
 // "<process> <rank>" a line: the supervisors of the worker's ranks, in the order of their start.
 std::filesystem::path pid_file(const std::filesystem::path& worker_directory);

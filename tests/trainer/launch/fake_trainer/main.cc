@@ -8,6 +8,8 @@
 // save        waits for SIGUSR1, leaves with 75; with 71 on SIGTERM
 // plain       waits, signals as the system handles them
 // deaf        waits, and ignores both
+// `train` acts by the words of FAKE_TRAIN. `server` leaves with 0 on SIGTERM; server 1 of the first
+// attempt at once with FAKE_SERVER, where that is set. Both say what COXSWAIN_FAIL_POINT says.
 // Whoever waits gives up after 60 s with code 99. Each writes its number to <run dir>/acts.
 
 #include <unistd.h>
@@ -16,8 +18,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/run_files.h"
@@ -75,6 +79,29 @@ int act(const contract::WorkerEnv& env, int rank, const std::string& behaviour) 
   return wait_for_signals(env, rank, behaviour);
 }
 
+void say_fail_point(const contract::WorkerEnv& env) {
+  if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT"))
+    std::cout << to_text(env.role) << " " << env.index << " dies at " << *point << std::endl;
+}
+
+int serve() {
+  const auto env = contract::from_env(contract::lookup_environment);
+  say_fail_point(env);
+  std::cout << "server " << env.index << " of " << env.servers.size() << " listens" << std::endl;
+  const auto told = contract::lookup_environment("FAKE_SERVER");
+  if (told && env.attempt == 0 && env.index == 1) {
+    contract::TerminationMessage message;
+    message.exit_code = std::stoi(*told);
+    message.reason = "Internal";
+    message.message = "failed as told";
+    contract::write_whole_file(contract::termination_file(env), to_json(message));
+    return message.exit_code;
+  }
+  contract::SignalQueue signals({SIGTERM});
+  contract::wait_readable({signals.descriptor()}, std::chrono::seconds(60));
+  return signals.next() ? 0 : 99;
+}
+
 int act(int count, char** behaviours) {
   const auto env = contract::from_env(contract::lookup_environment);
   auto rank = contract::lookup_environment("OMPI_COMM_WORLD_RANK");
@@ -83,11 +110,23 @@ int act(int count, char** behaviours) {
   return act(env, number, behaviours[std::min(number, count - 1)]);
 }
 
+int train() {
+  say_fail_point(contract::from_env(contract::lookup_environment));
+  std::istringstream words(contract::lookup_environment("FAKE_TRAIN").value_or("done:0"));
+  std::vector<std::string> behaviours;
+  for (std::string word; words >> word;) behaviours.push_back(word);
+  std::vector<char*> texts;
+  for (std::string& word : behaviours) texts.push_back(word.data());
+  return act(static_cast<int>(texts.size()), texts.data());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   try {
+    if (verb == "server") return serve();
+    if (verb == "train") return train();
     if (verb == "act" && argc > 2) return act(argc - 2, argv + 2);
     int command_start = 2;
     launch::WorkerOptions worker;

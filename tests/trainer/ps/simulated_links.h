@@ -1,0 +1,201 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "trainer/net/network.h"
+
+namespace coxswain::ps {
+
+// The connections of several processes in one, with everything that is under way: what is next is
+// drawn by chance. What is sent is read when it is delivered, as late as can be.
+class SimulatedNetwork {
+ public:
+  explicit SimulatedNetwork(unsigned seed) : random_(seed) {}
+
+  // A process, and the links that are its own. A second one of the same address takes the place of
+  // the first, whose connections break.
+  net::Links& add(const std::string& address, const net::Hello& hello, net::NetworkEvents& events) {
+    remove(address);
+    auto process = std::make_unique<Process>(*this, address, hello, events);
+    net::Links& links = *process;
+    processes_[address] = std::move(process);
+    return links;
+  }
+
+  // It is gone, with all that it had not said yet.
+  void remove(const std::string& address) {
+    const auto found = processes_.find(address);
+    if (found == processes_.end()) return;
+    Process* gone = found->second.get();
+    std::vector<net::LinkId> its;
+    for (const auto& [id, end] : ends_)
+      if (end.of == gone) its.push_back(id);
+    for (const net::LinkId id : its) {
+      const net::LinkId other = ends_.at(id).other;
+      ends_.erase(id);
+      cut(other, "it closed the connection");
+    }
+    std::erase_if(calls_, [gone](const Call& call) { return call.from == gone; });
+    graveyard_.push_back(std::move(found->second));
+    processes_.erase(found);
+  }
+
+  // Breaks some connection.
+  void break_one() {
+    if (ends_.empty()) return;
+    const auto chosen = std::next(ends_.begin(), draw(ends_.size()));
+    const net::LinkId one = chosen->first, other = chosen->second.other;
+    cut(one, "it broke");
+    cut(other, "it broke");
+  }
+
+  // One thing that is under way happens. False: nothing is.
+  bool happen() {
+    std::vector<net::LinkId> ready;
+    for (auto& [id, end] : ends_)
+      if (!end.inbox.empty() && !end.waits) ready.push_back(id);
+    const std::size_t count = ready.size() + calls_.size();
+    if (count == 0) return false;
+    const auto chosen = static_cast<std::size_t>(draw(count));
+    if (chosen < ready.size()) {
+      deliver(ready[chosen]);
+    } else {
+      const auto call = calls_.begin() + static_cast<std::ptrdiff_t>(chosen - ready.size());
+      const Call one = *call;
+      calls_.erase(call);
+      connect(one);
+    }
+    return true;
+  }
+
+  std::ptrdiff_t draw(std::size_t count) { return static_cast<std::ptrdiff_t>(random_() % count); }
+
+ private:
+  struct Outgoing {
+    net::FrameHead head;
+    net::Pieces pieces;
+  };
+  class Process;
+  // One side of a connection.
+  struct End {
+    Process* of;
+    net::LinkId other;
+    std::deque<Outgoing> inbox;  // from the other side
+    bool waits = false;
+  };
+  struct Call {
+    Process* from;
+    std::string to;
+  };
+
+  class Process : public net::Links {
+   public:
+    Process(SimulatedNetwork& network, std::string its_address, net::Hello its_hello,
+            net::NetworkEvents& its_events)
+        : address(std::move(its_address)),
+          hello(std::move(its_hello)),
+          events(its_events),
+          network_(network) {}
+    void dial(const net::Address& to) override { network_.calls_.push_back({this, to_text(to)}); }
+    void send(net::LinkId link, const net::Label& label, net::Pieces pieces,
+              std::uint64_t) override {
+      const auto end = network_.ends_.find(link);
+      if (end == network_.ends_.end()) return;
+      net::FrameHead head{.kind = net::FrameKind::kMessage, .label = label};
+      for (const auto& piece : pieces) head.length += piece.size();
+      network_.ends_.at(end->second.other).inbox.push_back({head, std::move(pieces)});
+    }
+    void send_beat(net::LinkId) override {}
+    void drop(net::LinkId link) override {
+      const auto end = network_.ends_.find(link);
+      if (end == network_.ends_.end()) return;
+      const net::LinkId other = end->second.other;
+      network_.ends_.erase(end);
+      network_.cut(other, "it closed the connection");
+    }
+    void resume(net::LinkId link) override {
+      const auto end = network_.ends_.find(link);
+      if (end != network_.ends_.end()) end->second.waits = false;
+    }
+    bool waits(net::LinkId link) const override {
+      const auto end = network_.ends_.find(link);
+      return end != network_.ends_.end() && end->second.waits;
+    }
+
+    const std::string address;
+    const net::Hello hello;
+    net::NetworkEvents& events;
+
+   private:
+    SimulatedNetwork& network_;
+  };
+
+  // This side hears that it is over.
+  void cut(net::LinkId id, const std::string& why) {
+    const auto end = ends_.find(id);
+    if (end == ends_.end()) return;
+    Process* of = end->second.of;
+    ends_.erase(end);
+    of->events.left(id, why);
+  }
+
+  void connect(const Call& call) {
+    const auto to = processes_.find(call.to);
+    if (to == processes_.end()) {  // nobody is there yet
+      calls_.push_back(call);
+      return;
+    }
+    const net::LinkId theirs = ++last_link_, mine = ++last_link_;
+    Process& answerer = *to->second;
+    if (answerer.events.admit(theirs, call.from->hello)) {
+      calls_.push_back(call);
+      return;
+    }
+    if (call.from->events.admit(mine, answerer.hello)) {
+      answerer.events.left(theirs, "it was refused");
+      calls_.push_back(call);
+      return;
+    }
+    ends_[theirs] = {&answerer, mine, {}};
+    ends_[mine] = {call.from, theirs, {}};
+    answerer.events.joined(theirs);
+    if (ends_.contains(mine)) call.from->events.joined(mine);
+  }
+
+  void deliver(net::LinkId id) {
+    End& end = ends_.at(id);
+    const Outgoing message = end.inbox.front();
+    net::NetworkEvents& events = end.of->events;
+    const auto place = events.place(id, message.head);
+    if (!place) {
+      end.waits = true;
+      return;
+    }
+    std::vector<std::byte> bytes;
+    for (const auto& piece : message.pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+    auto from = bytes.begin();
+    for (const auto& piece : *place) {
+      std::copy_n(from, piece.size(), piece.begin());
+      from += static_cast<std::ptrdiff_t>(piece.size());
+    }
+    end.inbox.pop_front();
+    events.received(id, message.head);
+  }
+
+  std::mt19937 random_;
+  net::LinkId last_link_ = 0;
+  std::map<std::string, std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Process>> graveyard_;
+  std::map<net::LinkId, End> ends_;
+  std::deque<Call> calls_;
+};
+
+}  // namespace coxswain::ps

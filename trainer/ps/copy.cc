@@ -1,0 +1,77 @@
+#include "trainer/ps/copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::ps {
+
+namespace {
+
+[[noreturn]] void refuse(const Message& message) {
+  throw Error(ExitCode::kPeerLost,
+              fmt::format("[ps] {} floats at {} for array {} of step {}: there is no such place",
+                          floats_of(message), message.offset, message.part, message.step));
+}
+
+std::span<float> place_in(Shard& shard, std::span<float> all, const Message& message) {
+  const Piece* piece = shard.find(message.offset, floats_of(message));
+  if (piece == nullptr) refuse(message);
+  return Shard::of(all, *piece);
+}
+
+}  // namespace
+
+std::span<float> place_in(Shard& shard, const Message& message) {
+  if (message.part > shard.num_slots()) refuse(message);
+  return place_in(shard, message.part == 0 ? shard.weights() : shard.slot(message.part - 1),
+                  message);
+}
+
+Copy::Copy(const Plan& plan, int server, const optim::UpdateRule& rule, const Beginning& beginning)
+    : holds_control_(server == plan.map.control_server()),
+      rule_(rule),
+      shard_(plan, server),
+      position_(beginning),
+      floats_missing_(plan.map.load(server) * (1 + plan.num_slots)),
+      sums_missing_(plan.map.load(server)) {}
+
+std::span<float> Copy::place_of_state(const Message& message) {
+  if (is_whole()) refuse(message);
+  return place_in(shard_, message);
+}
+
+std::span<float> Copy::place_of_sums(const Message& message) {
+  if (!is_whole() || message.step != position_.step) refuse(message);
+  return place_in(shard_, shard_.gradients(), message);
+}
+
+void Copy::take_state(const Message& message) { floats_missing_ -= floats_of(message); }
+
+void Copy::take_sums(const Message& message) { sums_missing_ -= floats_of(message); }
+
+void Copy::commit(std::int64_t step, bool updated, const optim::UpdateStep& terms) {
+  if (step != position_.step || sums_missing_ != 0)
+    throw Error(ExitCode::kPeerLost,
+                fmt::format("[ps] step {} is to be made of a copy as of step {} that lacks {} sums",
+                            step, position_.step, sums_missing_));
+  if (updated) {
+    optim::UpdateStep update = terms;
+    update.update_count = ++position_.update_count;
+    shard_.update(rule_, update);
+  }
+  outcome_.emplace();
+  if (holds_control_) {
+    std::ranges::copy(shard_.gradients().last(tensor::kControlFloats), outcome_->begin());
+    if (updated)
+      std::ranges::copy(backend::to_floats(position_.update_count),
+                        shard_.weights().last(tensor::kControlFloats).begin());
+  }
+  (*outcome_)[backend::kUpdated] = updated ? 1.0F : 0.0F;
+  ++position_.step;
+  sums_missing_ = static_cast<std::int64_t>(shard_.weights().size());
+}
+
+}  // namespace coxswain::ps
