@@ -131,6 +131,11 @@ bool trains_apart(const TrainerConfig& config, const std::optional<WorkerEnv>& e
   return true;
 }
 
+std::optional<std::int64_t> staleness_bound(const TrainerConfig& config) {
+  if (config.parameter_server.mode != ServerMode::kSsp) return std::nullopt;
+  return config.parameter_server.staleness;
+}
+
 int rank_of_this_process() {
   const std::string text = lookup_environment("RANK").value_or("0");
   int value = -1;

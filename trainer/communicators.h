@@ -25,6 +25,9 @@ bool among_tcp_ranks(const std::optional<contract::WorkerEnv>& env);
 bool trains_apart(const contract::TrainerConfig& config,
                   const std::optional<contract::WorkerEnv>& env);
 
+// How many finished steps such a worker may be ahead of the slowest, if that is bounded.
+std::optional<std::int64_t> staleness_bound(const contract::TrainerConfig& config);
+
 // Over MPI when mpirun started this process, over TCP in a job whose ranks it does not start, else
 // of one rank, as for a worker that trains apart; throws Error(65) when there should be more, or `communication.backend` says
 // otherwise. `on_lost` is called on the communication thread as soon as a peer is lost, even while

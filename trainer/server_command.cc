@@ -46,8 +46,7 @@ std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
                                         const train::TrainOptions& options,
                                         ps::ServerOptions server) {
   const int num_slots = static_cast<int>(train::slot_names(options).size());
-  const contract::ParameterServerConfig& mode = config.parameter_server;
-  if (mode.mode == ServerMode::kSync) {
+  if (config.parameter_server.mode == ServerMode::kSync) {
     ps::SyncOptions sync;
     sync.reduction = train::StepCut{server.hello.world_size, options.virtual_shards,
                                     options.accumulate}
@@ -59,7 +58,7 @@ std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
   ps::AsyncOptions async;
   async.rule = options.rule;
   async.num_slots = num_slots;
-  if (mode.mode == ServerMode::kSsp) async.staleness = mode.staleness;
+  async.staleness = staleness_bound(config);
   return std::make_unique<ps::AsyncTraining>(std::move(server), async);
 }
 

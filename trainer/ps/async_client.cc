@@ -233,18 +233,18 @@ void AsyncClient::take(int server, const Message& message) {
       leases_asked_ = std::max(0, leases_asked_ - 1);
       held_by_.reset();
       if (on_lease_) on_lease_(message.step);
-      events_.push_back({Event::Kind::kLease, message.step, 0, false, totals_});
+      events_.push_back({Event::Kind::kLease, message.step, false, totals_});
       return;
     case Say::kHeld:
       held_by_ = message.part;
       return;
     case Say::kCut:
-      events_.push_back(
-          {Event::Kind::kCut, message.step, message.part, message.offset == 1, totals_});
+      if (message.part <= std::exchange(last_cut_, message.part)) return;  // it is told again
+      events_.push_back({Event::Kind::kCut, message.step, message.offset == 1, totals_});
       return;
     case Say::kEnd:
       standing_.end = message.part == 1;
-      events_.push_back({Event::Kind::kEnd, 0, 0, message.part == 1, totals_});
+      events_.push_back({Event::Kind::kEnd, 0, message.part == 1, totals_});
       return;
     case Say::kBegun:
       if (wanted_ == Wanted::kBegun) missing = 0;

@@ -22,7 +22,6 @@ struct Event {
   enum class Kind { kLease, kCut, kEnd };
   Kind kind = Kind::kLease;
   std::int64_t step = 0;    // to compute; of a cut: up to which all is done
-  int fence = 0;            // of a cut: its number
   bool stop = false;        // of a cut: training is to stop; of the end: it was saved
   Totals totals;
 };
@@ -111,6 +110,7 @@ class AsyncClient : public Client {
   std::optional<bool> end_;         // as worker 0 says
   std::deque<StepSums> sums_said_;  // kept as long as they may be on their way
   std::deque<Event> events_;
+  int last_cut_ = 0;  // the number of its fence
   Totals totals_;
   std::optional<int> held_by_;
 };

@@ -41,7 +41,7 @@ class AsyncServer {
   // To go on from a checkpoint, whose weights and slots are in the shard.
   void start(std::int64_t step, std::int64_t update_count);
   std::int64_t step() const { return done_.low(); }  // all below are done
-  bool has_changed() const { return version_ > 0; }
+  std::int64_t updates() const { return version_; }  // made here
 
   // Throws Error(71) for what no worker of this job pushes. Of the push its part says nothing.
   SyncServer::Answer offer(const Push& push);

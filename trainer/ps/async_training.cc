@@ -127,7 +127,7 @@ void AsyncTraining::take(Peer& peer, const Message& message) {
 }
 
 void AsyncTraining::begin(const Beginning& beginning) {
-  if (has_begun() && (machine_->has_changed() || (coordinator_ && coordinator_->is_training())))
+  if (has_begun() && (machine_->updates() > 0 || (coordinator_ && coordinator_->is_training())))
     throw Error(ExitCode::kPeerLost, "[ps] worker 0 begins what is under way here");
   const Plan plan{beginning.layout, options_.num_slots, ShardMap(beginning.layout, num_servers())};
   AsyncOutbox& outbox = *this;

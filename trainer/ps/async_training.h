@@ -26,7 +26,11 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   AsyncTraining(ServerOptions server, AsyncOptions options);
 
   bool has_begun() const override { return floats_missing_ == 0; }
+  bool is_stuck() const override {
+    return Server::is_stuck() || (coordinator_ && coordinator_->needs_leader() && !has(0));
+  }
   std::int64_t step() const override { return machine_ ? machine_->step() : 0; }
+  std::int64_t updates() const { return machine_ ? machine_->updates() : 0; }
 
  private:
   std::optional<std::span<std::byte>> place_of(Peer& peer, const Message& message) override;

@@ -39,8 +39,8 @@ class Coordinator {
   const std::string& note() const { return note_; }
   int fences() const { return fence_; }
   bool is_training() const { return fence_ > 0; }
-  // Training waits for worker 0 alone.
-  bool is_cut() const { return is_cut_ && !end_; }
+  // Nothing goes on before worker 0 says more.
+  bool needs_leader() const { return !end_ && (fence_ == 0 || is_cut_); }
 
   void joined(int worker);
   void left(int worker);

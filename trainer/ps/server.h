@@ -31,7 +31,9 @@ class Server : public net::NetworkEvents {
 
   virtual bool has_begun() const = 0;
   virtual std::int64_t step() const = 0;  // that are done
-  bool is_alone() const { return workers_.empty(); }
+  bool has(int worker) const { return workers_.contains(worker); }
+  // Nobody is there who could go on.
+  virtual bool is_stuck() const { return workers_.empty(); }
   std::string missing_workers() const;  // "worker 1 (why it left), ..."; empty: none
   // What another process of the job that does not take this one has said; it is final.
   const std::optional<net::Refusal>& refused() const { return refused_; }

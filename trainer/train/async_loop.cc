@@ -90,6 +90,7 @@ class AsyncLoop {
   checkpoint::State base_;
   int fence_ = 0;        // how many were set
   ps::Totals totals_;    // since the last one, as told last
+  bool is_late_ = false;  // what was done before this worker came is not its to report
   bool stopping_ = false;
   bool cut_asked_ = false;  // to save
   std::optional<data::EpochOrder> order_;
@@ -123,6 +124,7 @@ void AsyncLoop::start(const ps::Standing& standing) {
   if (!begins) with_.goes_on_from = checkpoint::decode_state(standing.note, "worker 0's note");
   now_ = start_up(options_, with_);
   fence_ = standing.fences;
+  is_late_ = !begins;
   const StepSequence sequence(sampler_of(options_, now_->state, with_.training), now_->cut,
                               position_of(now_->state, with_.training), now_->state.step);
   sequence_.emplace(sequence);
@@ -149,11 +151,10 @@ Result AsyncLoop::run() {
   for (;;) {
     const ps::Event event = next_event();
     if (event.kind == ps::Event::Kind::kEnd) return result_of(event.stop);
-    if (event.kind == ps::Event::Kind::kLease) {
+    if (event.kind == ps::Event::Kind::kLease)
       run_step(event);
-    } else if (leads() && event.fence == fence_) {
-      if (const auto result = at_cut(event)) return *result;
-    }
+    else if (const auto result = at_cut(event))
+      return *result;
   }
 }
 
@@ -212,7 +213,7 @@ checkpoint::State AsyncLoop::with(const ps::Totals& totals) const {
 void AsyncLoop::take(const ps::Totals& totals) {
   const ps::Totals before = std::exchange(totals_, totals);
   const std::int64_t steps = totals.steps - before.steps;
-  if (steps <= 0) return;
+  if (steps <= 0 || std::exchange(is_late_, false)) return;
   const checkpoint::State state = with(totals);
   StepOutcome outcome;
   outcome.sums.samples = totals.samples - before.samples;
