@@ -125,8 +125,8 @@ bool trains_apart(const TrainerConfig& config, const std::optional<WorkerEnv>& e
   if (mode == ServerMode::kSync) return false;
   if (!env.has_value() || env->servers.empty())
     throw Error(ExitCode::kBadInput,
-                fmt::format("[ps] parameterServer.mode is {}, but there are no servers: write sync, "
-                            "or strategy: ParameterServer in a job",
+                fmt::format("[ps] parameterServer.mode is {}, but there are no servers: write "
+                            "sync, or strategy: ParameterServer in a job",
                             word(mode)));
   return true;
 }

@@ -29,9 +29,9 @@ bool trains_apart(const contract::TrainerConfig& config,
 std::optional<std::int64_t> staleness_bound(const contract::TrainerConfig& config);
 
 // Over MPI when mpirun started this process, over TCP in a job whose ranks it does not start, else
-// of one rank, as for a worker that trains apart; throws Error(65) when there should be more, or `communication.backend` says
-// otherwise. `on_lost` is called on the communication thread as soon as a peer is lost, even while
-// this rank computes; it leaves the process.
+// of one rank, as for a worker that trains apart; throws Error(65) when there should be more, or
+// `communication.backend` says otherwise. `on_lost` is called on the communication thread as soon
+// as a peer is lost, even while this rank computes; it leaves the process.
 std::unique_ptr<comm::Communicator> make_communicator(
     const contract::TrainerConfig& config, const std::optional<contract::WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost);

@@ -21,16 +21,16 @@ struct Standing {
 struct Event {
   enum class Kind { kLease, kCut, kEnd };
   Kind kind = Kind::kLease;
-  std::int64_t step = 0;    // to compute; of a cut: up to which all is done
-  bool stop = false;        // of a cut: training is to stop; of the end: it was saved
+  std::int64_t step = 0;  // to compute; of a cut: up to which all is done
+  bool stop = false;      // of a cut: training is to stop; of the end: it was saved
   Totals totals;
 };
 
 // One worker of asynchronous training: what it says to the servers, and what comes of it.
 //
 // One thing is wanted of all servers at a time, as of a SyncClient; beside it, server 0 tells what
-// to compute. Whatever a connection loses is said again over the next one; a lease that went with it
-// is computed all the same.
+// to compute. Whatever a connection loses is said again over the next one; a lease that went with
+// it is computed all the same.
 class AsyncClient : public Client {
  public:
   // `on_lease`: told of a step as soon as it is this worker's.

@@ -64,7 +64,8 @@ void AsyncClientThread::cut_now(bool stop) {
 }
 
 void AsyncClientThread::set_fence(int fence, std::int64_t step, std::string note) {
-  runner_.post([this, fence, step, note = std::move(note)] { client_.set_fence(fence, step, note); });
+  runner_.post(
+      [this, fence, step, note = std::move(note)] { client_.set_fence(fence, step, note); });
 }
 
 void AsyncClientThread::end(bool saved) {

@@ -78,8 +78,8 @@ void AsyncServer::received(const Push& push) {
   const auto found = stagings_.find(push.worker);
   if (found == stagings_.end() || found->second.step != push.step) return;
   Staging& staging = found->second;
-  const auto index = static_cast<std::size_t>(shard_.find(push.offset, push.length) -
-                                              shard_.pieces().data());
+  const auto index =
+      static_cast<std::size_t>(shard_.find(push.offset, push.length) - shard_.pieces().data());
   if (staging.is_here[index]) return;
   staging.is_here[index] = true;
   --staging.missing;

@@ -72,7 +72,8 @@ bool AsyncTraining::may_say(const Peer& peer, const Message& message) const {
 std::optional<std::span<std::byte>> AsyncTraining::place_of(Peer& peer, const Message& message) {
   if (!may_say(peer, message)) refuse(peer, message, "that is not its part, or not yet");
   if (message.what == Say::kPush) return place_of_push(peer, message);
-  if (message.what == Say::kState) return std::as_writable_bytes(place_in(machine_->shard(), message));
+  if (message.what == Say::kState)
+    return std::as_writable_bytes(place_in(machine_->shard(), message));
   return scratch(peer, message, most_bytes(message.what));
 }
 
@@ -131,8 +132,7 @@ void AsyncTraining::begin(const Beginning& beginning) {
     throw Error(ExitCode::kPeerLost, "[ps] worker 0 begins what is under way here");
   const Plan plan{beginning.layout, options_.num_slots, ShardMap(beginning.layout, num_servers())};
   AsyncOutbox& outbox = *this;
-  machine_ =
-      std::make_unique<AsyncServer>(plan, index(), options_.rule, options_.window, outbox);
+  machine_ = std::make_unique<AsyncServer>(plan, index(), options_.rule, options_.window, outbox);
   beginning_ = beginning;
   floats_missing_ = plan.map.load(index()) * (1 + options_.num_slots);
 }
@@ -206,11 +206,7 @@ void AsyncTraining::held(int worker, int by) {
 
 void AsyncTraining::cut(int fence, std::int64_t step, bool stop) {
   totals_ = coordinator_->totals();
-  say_to_worker(0,
-                {.what = Say::kCut,
-                 .step = step,
-                 .part = fence,
-                 .offset = stop ? 1 : 0},
+  say_to_worker(0, {.what = Say::kCut, .step = step, .part = fence, .offset = stop ? 1 : 0},
                 std::as_writable_bytes(std::span(&totals_, 1)));
 }
 

@@ -15,8 +15,8 @@ namespace coxswain::ps {
 struct AsyncOptions {
   optim::UpdateRule rule;
   int num_slots = 0;
-  std::optional<std::int64_t> staleness;             // the bound, if there is one
-  std::int64_t window = std::int64_t{256} << 20;     // see AsyncServer
+  std::optional<std::int64_t> staleness;          // the bound, if there is one
+  std::int64_t window = std::int64_t{256} << 20;  // see AsyncServer
 };
 
 // A server of asynchronous training: what comes over its connections, to an AsyncServer and, on
@@ -50,8 +50,7 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   void tell_standing(int worker);
   void tell_all_standing();
 
-  void weights(int worker, std::int64_t step, const Piece& piece,
-               std::span<float> floats) override;
+  void weights(int worker, std::int64_t step, const Piece& piece, std::span<float> floats) override;
   void has_room() override { resume_workers(); }
 
   void lease(int worker, std::int64_t step) override;
@@ -64,7 +63,7 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   std::unique_ptr<AsyncServer> machine_;
   std::optional<Coordinator> coordinator_;  // of server 0
   std::optional<Beginning> beginning_;
-  std::int64_t floats_missing_ = -1;     // of its state; -1: nothing is known
+  std::int64_t floats_missing_ = -1;      // of its state; -1: nothing is known
   std::map<int, std::string> told_note_;  // each worker's, as long as its connection has it
   Totals totals_;                         // as told last
 };

@@ -65,10 +65,10 @@ class Coordinator {
   std::string note_;
   Totals totals_;
   bool is_cut_ = false;
-  bool stop_ = false;          // was asked for
-  std::optional<bool> end_;    // whether it was saved
-  std::deque<int> asking_;     // for one step each, in the order in which they asked
-  std::map<int, int> held_by_; // as told
+  bool stop_ = false;           // was asked for
+  std::optional<bool> end_;     // whether it was saved
+  std::deque<int> asking_;      // for one step each, in the order in which they asked
+  std::map<int, int> held_by_;  // as told
 };
 
 }  // namespace coxswain::ps

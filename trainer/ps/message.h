@@ -22,7 +22,7 @@ enum class Say : std::uint8_t {
   kPush,      // a part of a block of gradients
   kAgain,     // the connection is a new one, and the weights of the step are not here
   kAskSlots,  // of worker 0
-  kPushed,    // async: all blocks of the step are pushed: its terms; none: the step changes nothing
+  kPushed,    // async: all of the step is pushed: its Terms; none: it changes nothing
   kPull,      // async: for the weights; `step` comes back
   kAskLease,  // async, to server 0: for a step to compute
   kDone,      // async, to server 0: a StepSums; all servers have answered the step
@@ -34,10 +34,10 @@ enum class Say : std::uint8_t {
   kOutcome,  // the control segment after a step
   kWeights,  // a piece, after a step
   kSlots,    // a piece of the slot `part`
-  kStanding, // async: part 1: it has begun; of server 0: `step` fences so far, and the newest's note
-  kLease,    // async: the step is this worker's; the Totals
-  kHeld,     // async: no step before the worker `part` has finished another
-  kCut,      // async, to worker 0: all steps of the fence `part` are done, up to `step`; the Totals
+  kStanding,  // async: part 1: it has begun; of server 0: how many fences, the newest's note
+  kLease,     // async: the step is this worker's; the Totals
+  kHeld,      // async: no step before the worker `part` has finished another
+  kCut,       // async, to worker 0: all up to `step` are done, of the fence `part`; the Totals
   // A server to a server.
   kReady,     // part 1: its sums of the step are finite
   kDecision,  // part 1: the step updates

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::seconds kLook{1};  // for a wish to stop
 constexpr int kFirstWord = 5;             // looks
 constexpr int kNextWord = 30;
-constexpr int kLeases = 2;    // one is computed while the other one's batch is loaded
+constexpr int kLeases = 2;  // one is computed while the other one's batch is loaded
 constexpr int kLoaderDepth = 1;
 
 // Each worker takes whole steps, of its own batch, whatever the job's size.
@@ -88,8 +88,8 @@ class AsyncLoop {
   // Of worker 0.
   std::optional<Reporter> reporter_;
   checkpoint::State base_;
-  int fence_ = 0;        // how many were set
-  ps::Totals totals_;    // since the last one, as told last
+  int fence_ = 0;         // how many were set
+  ps::Totals totals_;     // since the last one, as told last
   bool is_late_ = false;  // what was done before this worker came is not its to report
   bool stopping_ = false;
   bool cut_asked_ = false;  // to save
@@ -143,8 +143,7 @@ Result AsyncLoop::run() {
   if (standing.end) return result_of(*standing.end);
   start(standing);
   if (leads() && standing.fences == 0) {
-    const std::optional<Result> result =
-        is_complete(options_, base_) ? finish() : go_on();
+    const std::optional<Result> result = is_complete(options_, base_) ? finish() : go_on();
     if (result) return *result;
   }
   for (int i = 0; i < kLeases; ++i) servers_.ask_lease();
@@ -169,8 +168,8 @@ ps::Event AsyncLoop::next_event() {
 
 void AsyncLoop::tell_of_wait(std::optional<int> held_by) {
   looks_waiting_ = held_by ? looks_waiting_ + 1 : 0;
-  const bool speaks = looks_waiting_ == kFirstWord || (looks_waiting_ > 0 &&
-                                                       looks_waiting_ % kNextWord == 0);
+  const bool speaks =
+      looks_waiting_ == kFirstWord || (looks_waiting_ > 0 && looks_waiting_ % kNextWord == 0);
   if (speaks && access_.on_waiting) access_.on_waiting(fmt::format("worker {}", *held_by));
 }
 
@@ -189,8 +188,7 @@ void AsyncLoop::run_step(const ps::Event& lease) {
   fail_here(options_, at, Phase::kUpdate);
   now_->executables->parameters_changed();
   const backend::ControlSums& sums = strategy_->outcome().sums;
-  servers_.done(lease.step,
-                {sums.samples, sums.loss, sums.correct, sums.updated ? 0.0 : 1.0});
+  servers_.done(lease.step, {sums.samples, sums.loss, sums.correct, sums.updated ? 0.0 : 1.0});
   servers_.ask_lease();
   if (now_->saver) {
     now_->saver->poll();

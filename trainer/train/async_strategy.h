@@ -8,7 +8,7 @@ namespace coxswain::train {
 
 // Resource. Servers hold the weights and what the optimizer keeps; this worker pushes the gradients
 // of steps of its own to them, and gets the weights that the others have changed meanwhile too
-// (docs/design.md, "Parameter server"). The communicator is of this worker alone.
+// (docs/design.md, "Asynchronous training"). The communicator is of this worker alone.
 class AsyncStrategy : public Strategy {
  public:
   // `hands_over`: the servers begin with this worker's weights. Throws as ParameterServerStrategy.

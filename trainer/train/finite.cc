@@ -10,9 +10,9 @@ namespace coxswain::train {
 
 void require_few_skipped(std::int64_t in_a_row, std::int64_t most, std::int64_t step) {
   if (in_a_row <= most) return;
-  throw Error(ExitCode::kNotFinite,
-              fmt::format(
-                  "[train] loss or gradients were not finite in {} steps in a row up to step {}: "
+  throw Error(
+      ExitCode::kNotFinite,
+      fmt::format("[train] loss or gradients were not finite in {} steps in a row up to step {}: "
                   "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
                   in_a_row, step));
 }

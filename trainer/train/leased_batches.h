@@ -25,7 +25,7 @@ class StepSequence {
   std::int64_t epoch() const { return at_.epoch; }  // of the newest plan
 
  private:
-  const data::EpochOrder& order();  // under way
+  const data::EpochOrder& order();                         // under way
   std::int64_t end() { return first_ + order().steps(); }  // the next epoch's first
 
   data::SamplerOptions sampler_;

@@ -21,8 +21,8 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
     now.strategy->begin_micro_batch(stop);
   } else {
     now.strategy->begin_micro_batch(stop);
-    backend::Executable& executable = now.executables->get(
-        graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    backend::Executable& executable =
+        now.executables->get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
     fail_here(options, at, Phase::kForward);
     backend::forward(executable, {{rows.images, now.loader->table()},
                                   rows.labels,
@@ -33,8 +33,7 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
                                   divisor});
     executable.write_sums(parameters.gradients(parameters.layout().control()));
     fail_here(options, at, Phase::kBackward);
-    backend::backward(executable,
-                      [&](int complete) { now.strategy->gradients_ready(complete); });
+    backend::backward(executable, [&](int complete) { now.strategy->gradients_ready(complete); });
   }
   now.strategy->finish_micro_batch();
 }

@@ -265,9 +265,9 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
        "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
-       "communication, parameterServer, evaluate, nonFinite, report, checkpoint, model, epochs, steps, batchSize, "
-       "batchSemantics, gradientReduction, accumulate, precision, convolution, seed, reproducible, "
-       "virtualShards, stepDeadlineSeconds, device, threads"},
+       "communication, parameterServer, evaluate, nonFinite, report, checkpoint, model, epochs, "
+       "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
+       "seed, reproducible, virtualShards, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
       {"report: {tensorboard: true}",
        "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},

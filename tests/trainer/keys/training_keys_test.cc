@@ -210,7 +210,8 @@ std::string effects(const TrainingChange& change, std::string_view value) {
     return fmt::format("refused: {}", error.what());
   }
   for (int earlier = 0; earlier < change.earlier_runs; ++earlier) run(change, config, earlier + 1);
-  std::string seen = fmt::format("ahead of the slowest: {}\n", staleness_bound(config).value_or(-1));
+  std::string seen =
+      fmt::format("ahead of the slowest: {}\n", staleness_bound(config).value_or(-1));
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {

@@ -126,8 +126,9 @@ class Worker {
 
   void push() {
     const Piece& block = blocks_[next_block_];
-    client.push(block.offset, std::span(gradients_).subspan(static_cast<std::size_t>(block.offset),
-                                                            static_cast<std::size_t>(block.length)));
+    client.push(block.offset, std::span(gradients_)
+                                  .subspan(static_cast<std::size_t>(block.offset),
+                                           static_cast<std::size_t>(block.length)));
     if (++next_block_ < blocks_.size()) return;
     client.finish_push(optim::UpdateStep{.lr = 1});
     phase_ = Phase::kAnswered;
@@ -156,6 +157,10 @@ class Worker {
   std::size_t next_block_ = 0;
 };
 
+std::span<const Piece> trained(const std::vector<Piece>& pieces) {
+  return std::span(pieces).subspan(1, pieces.size() / 2);
+}
+
 class World {
  public:
   World(int num_servers, std::optional<std::int64_t> staleness, std::int64_t window, unsigned seed,
@@ -168,7 +173,7 @@ class World {
       servers.push_back(std::make_unique<AsyncTraining>(
           ServerOptions{hello_of("server", i, 0), addresses(num_servers)}, options));
       servers.back()->use(network.add("server:" + std::to_string(9500 + i),
-                                            hello_of("server", i, 0), *servers.back()));
+                                      hello_of("server", i, 0), *servers.back()));
     }
     for (int i = 0; i < kWorkers; ++i) start_worker(i);
   }
@@ -206,7 +211,7 @@ class World {
     for (const auto& server : servers) EXPECT_EQ(server->updates(), steps);
     const Floats& weights = workers.at(0)->weights;
     const std::vector<Piece> pieces = plan_.map.cut(0, plan_.layout.size());
-    for (const Piece& piece : std::span(pieces).subspan(1, pieces.size() / 2))  // of trained weights
+    for (const Piece& piece : trained(pieces))
       for (std::int64_t step = 0; step < kSteps; ++step)
         EXPECT_EQ(weights[static_cast<std::size_t>(piece.offset + step)] < 0, step < steps)
             << "step " << step << " on server " << piece.server;

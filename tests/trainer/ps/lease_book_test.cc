@@ -149,8 +149,7 @@ class Schedule {
     if (const auto step = book_.lease(number)) worker.leased.push_back(*step);
     // Of the step that it computes next.
     if (!worker.leased.empty()) {
-      const auto ahead =
-          worker.finished + std::ssize(worker.leased) - 1 - slowest();
+      const auto ahead = worker.finished + std::ssize(worker.leased) - 1 - slowest();
       EXPECT_LE(ahead, bound_) << "worker " << number;
     }
   }

@@ -61,8 +61,8 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "parameterServer.mode",
      .member = [](Config& c) { return to_ref(c.parameter_server.mode); },
      .kind = FieldKind::kTrajectory,
-     .doc = "With `strategy: ParameterServer`: all ranks' steps together, or each rank steps of its "
-            "own; `ssp` bounds how far one gets ahead."},
+     .doc = "With `strategy: ParameterServer`: steps of all ranks together, or each rank steps of "
+            "its own; `ssp` bounds how far one gets ahead."},
     {.key = "parameterServer.staleness",
      .member = [](Config& c) { return to_ref(c.parameter_server.staleness); },
      .kind = FieldKind::kTrajectory,
