@@ -114,9 +114,26 @@ bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
 std::unique_ptr<comm::Communicator> make_communicator(
     const TrainerConfig& config, const std::optional<WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost) {
+  if (trains_apart(config, env)) return comm::make_solo_communicator();
   auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);
   return communicator;
+}
+
+bool trains_apart(const TrainerConfig& config, const std::optional<WorkerEnv>& env) {
+  const ServerMode mode = config.parameter_server.mode;
+  if (mode == ServerMode::kSync) return false;
+  if (!env.has_value() || env->servers.empty())
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[ps] parameterServer.mode is {}, but there are no servers: write "
+                            "sync, or strategy: ParameterServer in a job",
+                            word(mode)));
+  return true;
+}
+
+std::optional<std::int64_t> staleness_bound(const TrainerConfig& config) {
+  if (config.parameter_server.mode != ServerMode::kSsp) return std::nullopt;
+  return config.parameter_server.staleness;
 }
 
 int rank_of_this_process() {

@@ -20,10 +20,18 @@ comm::MpiOptions mpi_options(const contract::TrainerConfig& config);
 // True in a rank that its worker started beside others: they find each other over TCP.
 bool among_tcp_ranks(const std::optional<contract::WorkerEnv>& env);
 
+// True where each worker computes steps of its own, and servers hold the weights. Throws Error(65)
+// when there are no servers.
+bool trains_apart(const contract::TrainerConfig& config,
+                  const std::optional<contract::WorkerEnv>& env);
+
+// How many finished steps such a worker may be ahead of the slowest, if that is bounded.
+std::optional<std::int64_t> staleness_bound(const contract::TrainerConfig& config);
+
 // Over MPI when mpirun started this process, over TCP in a job whose ranks it does not start, else
-// of one rank; throws Error(65) when there should be more, or `communication.backend` says
-// otherwise. `on_lost` is called on the communication thread as soon as a peer is lost, even while
-// this rank computes; it leaves the process.
+// of one rank, as for a worker that trains apart; throws Error(65) when there should be more, or
+// `communication.backend` says otherwise. `on_lost` is called on the communication thread as soon
+// as a peer is lost, even while this rank computes; it leaves the process.
 std::unique_ptr<comm::Communicator> make_communicator(
     const contract::TrainerConfig& config, const std::optional<contract::WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost);

@@ -10,6 +10,7 @@
 #include "trainer/communicators.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
+#include "trainer/ps/async_training.h"
 #include "trainer/ps/serve.h"
 #include "trainer/ps/sync_training.h"
 #include "trainer/report/progress_endpoint.h"
@@ -41,6 +42,26 @@ std::unique_ptr<report::ProgressEndpoint> open_endpoint(const WorkerEnv& env) {
   return std::make_unique<report::ProgressEndpoint>(options);
 }
 
+std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
+                                        const train::TrainOptions& options,
+                                        ps::ServerOptions server) {
+  const int num_slots = static_cast<int>(train::slot_names(options).size());
+  if (config.parameter_server.mode == ServerMode::kSync) {
+    ps::SyncOptions sync;
+    sync.reduction = train::StepCut{server.hello.world_size, options.virtual_shards,
+                                    options.accumulate}
+                         .reduction();
+    sync.rule = options.rule;
+    sync.num_slots = num_slots;
+    return std::make_unique<ps::SyncTraining>(std::move(server), std::move(sync));
+  }
+  ps::AsyncOptions async;
+  async.rule = options.rule;
+  async.num_slots = num_slots;
+  async.staleness = staleness_bound(config);
+  return std::make_unique<ps::AsyncTraining>(std::move(server), async);
+}
+
 void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
            const std::atomic<bool>& stop) {
   const std::vector<net::Address> servers = server_addresses(env);
@@ -52,12 +73,7 @@ void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
   const train::TrainOptions options = make_train_options(config, env);
   net::NetworkOptions network = network_options(config, env, env.index);
   network.port = servers[static_cast<std::size_t>(env.index)].port;
-  ps::SyncOptions sync;
-  sync.reduction =
-      train::StepCut{env.world_size, options.virtual_shards, options.accumulate}.reduction();
-  sync.rule = options.rule;
-  sync.num_slots = static_cast<int>(train::slot_names(options).size());
-  ps::SyncTraining server({network.hello, servers}, std::move(sync));
+  const auto server = make_server(config, options, {network.hello, servers});
   ps::ServeOptions patience;
   patience.startup_seconds = env.startup_seconds;
   patience.on_waiting = [&env](const std::string& missing) {
@@ -70,7 +86,7 @@ void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
       if (is_first && step >= at) std::raise(SIGKILL);
     };
   const auto endpoint = open_endpoint(env);
-  ps::serve(network, server, patience, stop);
+  ps::serve(network, *server, patience, stop);
 }
 
 }  // namespace

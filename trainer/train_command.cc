@@ -20,6 +20,7 @@
 #include "trainer/report/progress_endpoint.h"
 #include "trainer/report/text_sink.h"
 #include "trainer/train/all_reduce_strategy.h"
+#include "trainer/train/async_loop.h"
 #include "trainer/train/parameter_server_strategy.h"
 #include "trainer/train/training_loop.h"
 
@@ -180,16 +181,21 @@ class RankProcess {
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
     auto communicator = make_communicator(
         config, env_, [this](const comm::PeerLost& lost) { leave(lost, reason_of(lost.code())); });
-    rank_ = communicator->rank();
+    const bool apart = trains_apart(config, env_);
+    rank_ = apart ? rank_of_this_process() : communicator->rank();
+    if (apart && rank_ > 0) options.checkpoint.directory.clear();  // worker 0 alone saves
     const auto training = open_training_set(config);
     const auto test = open_test_set(config);
     const auto backend = make_backend(config, options.threads);
     if (rank_ == 0) reports_ = std::make_unique<Reports>(line_, env_);
     Silent silent;
     train::Observer& observer = reports_ ? reports_->observer() : silent;
+    train::Collaborators with{*backend, *training, test.get(), std::move(communicator),
+                              nullptr,  observer,  stop_requested, saves};
+    if (!apart) with.strategy = strategy(config);
     const auto result =
-        train::train(options, {*backend, *training, test.get(), std::move(communicator),
-                               strategy(config), observer, stop_requested, saves});
+        apart ? train::train_async(options, std::move(with), async_access(config))
+              : train::train(options, std::move(with));
     const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
     if (reports_) leave_message(code, "", "");
     return code;
@@ -197,6 +203,10 @@ class RankProcess {
 
   train::StrategyFactory strategy(const contract::TrainerConfig& config) const {
     if (!env_.has_value() || env_->servers.empty()) return train::make_all_reduce_strategy;
+    return train::make_parameter_server_strategy(server_access(config));
+  }
+
+  train::ServerAccess server_access(const contract::TrainerConfig& config) const {
     train::ServerAccess access;
     access.network = network_options(config, *env_, rank_);
     access.client.worker = rank_;
@@ -205,7 +215,19 @@ class RankProcess {
     if (env_->servers.size() > 1) access.client.away_deadline = kServerComesBack;
     access.client.startup_deadline = env_->startup_seconds * 3 / 4;
     access.client.answer_deadline = static_cast<int>(config.step_deadline_seconds);
-    return train::make_parameter_server_strategy(std::move(access));
+    return access;
+  }
+
+  train::AsyncAccess async_access(const contract::TrainerConfig& config) const {
+    train::AsyncAccess access;
+    access.servers = server_access(config);
+    access.workers = env_->world_size;
+    access.patience = std::chrono::seconds(env_->startup_seconds);
+    access.on_waiting = [rank = rank_.load()](const std::string& slowest) {
+      fmt::print(stderr, "coxswain-trainer: rank {}: waits for {}, which is behind\n", rank,
+                 slowest);
+    };
+    return access;
   }
 
   // Called by whichever thread notices first.

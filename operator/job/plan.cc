@@ -75,6 +75,16 @@ std::optional<Loss> first_loss(const Pass& pass) {
   return first;
 }
 
+// False when a pod has failed without which the others can't train: then one of them alone is no
+// use.
+bool others_go_on(const Pass& pass) {
+  return std::ranges::none_of(pass.view.present, [&](const auto& there) {
+    const auto& [place, worker] = there;
+    return worker->phase == WorkerPhase::kFailed &&
+           !traits_of(place.first).is_replaced_alone(pass.job.spec);
+  });
+}
+
 struct Overdue {
   std::string reason;
   std::string message;
@@ -412,7 +422,7 @@ Plan plan(const TrainingJob& job, const Observed& observed) {
   if (job.spec.run_policy.suspend) return suspend(std::move(pass));
   if (auto late = overdue(pass)) return fail(std::move(pass), *late);
   if (auto loss = first_loss(pass))
-    return is_lost_alone(job, *loss) ? replace(std::move(pass), *loss)
+    return is_lost_alone(job, *loss) && others_go_on(pass) ? replace(std::move(pass), *loss)
                                       : restart_or_fail(std::move(pass), *loss, false);
   if (auto loss = held_loss(job, observed)) return restart_or_fail(std::move(pass), *loss, true);
   if (job.status.workers == 0) return start(std::move(pass));

@@ -7,14 +7,13 @@
 #include <cstdint>
 
 #include "operator/job/fnv1a.h"
+#include "operator/job/words.h"
+#include "trainer/contract/config/trainer_config.h"
+#include "trainer/contract/worker/json_fields.h"
 
 namespace coxswain::job {
 
 namespace {
-
-bool trains_with_servers(const Spec& spec) {
-  return spec.strategy == Strategy::kParameterServer && spec.training.has_value();
-}
 
 // Where another program's servers hold the weights, its pods can come and go; not MXNet's, whose
 // scheduler knows its peers once and for all.
@@ -22,11 +21,27 @@ bool is_anothers_that_outlives_a_pod(const Spec& spec) {
   return spec.strategy == Strategy::kParameterServer && !spec.training && !has_scheduler(spec);
 }
 
-// Each of several servers of ours is copied by the next. A worker can't be lost: its steps are
-// synchronous, so that a step without it has no end for the others.
+// Whether a step of ours needs every worker. The configuration's reader judges what is written.
+bool is_synchronous(const Spec& spec) {
+  const std::string mode =
+      contract::text_at(contract::member(*spec.training, "parameterServer"), "mode");
+  return mode.empty() || mode == word(ParameterServerMode::kSync);
+}
+
+bool trains_with_servers(const Spec& spec) {
+  return spec.strategy == Strategy::kParameterServer && spec.training;
+}
+
+bool outlives_a_worker(const Spec& spec) {
+  return is_anothers_that_outlives_a_pod(spec) ||
+         (trains_with_servers(spec) && !is_synchronous(spec));
+}
+
+// Each of several servers of synchronous training is copied by the next.
 bool outlives_a_server(const Spec& spec) {
   return is_anothers_that_outlives_a_pod(spec) ||
-         (trains_with_servers(spec) && spec.server && spec.server->replicas > 1);
+         (trains_with_servers(spec) && is_synchronous(spec) && spec.server &&
+          spec.server->replicas > 1);
 }
 
 // Of the recorded attempt: a change of the spec counts from the next one on.
@@ -45,7 +60,7 @@ constexpr std::array<RoleTraits, 3> kRoles{{
      .slots = slots_per_worker,
      .serves = [](const Spec& spec,
                   int index) { return launcher(spec) == Launcher::kMpi && index > 0; },
-     .is_replaced_alone = is_anothers_that_outlives_a_pod,
+     .is_replaced_alone = outlives_a_worker,
      .port = &Ports::master,
      .endpoint = &Ports::rank,
      .task = "worker"},
@@ -63,9 +78,10 @@ constexpr std::array<RoleTraits, 3> kRoles{{
     {.role = Role::kScheduler,
      .replicas = [](const Spec& spec) { return has_scheduler(spec) ? &*spec.server : nullptr; },
      .asked = [](const Spec&) { return 1; },
-     .size = [](const TrainingJob& job) {
-       return has_scheduler(job.spec) && job.status.workers > 0 ? 1 : 0;
-     },
+     .size =
+         [](const TrainingJob& job) {
+           return has_scheduler(job.spec) && job.status.workers > 0 ? 1 : 0;
+         },
      .slots = [](const Spec&) { return 1; },
      .serves = [](const Spec&, int) { return true; },
      .is_replaced_alone = [](const Spec&) { return false; },
@@ -168,8 +184,7 @@ int draw_host_port(const TrainingJob& job, int attempt) {
     return on_host_network(*traits.replicas(job.spec));
   };
   if (std::ranges::none_of(roles_of(job.spec), on_host)) return 0;
-  const int in_a_row =
-      kOfAnyPod + (trains_over_tcp(job.spec) ? slots_per_worker(job.spec) : 0);
+  const int in_a_row = kOfAnyPod + (trains_over_tcp(job.spec) ? slots_per_worker(job.spec) : 0);
   const auto draws = static_cast<std::uint32_t>((kEndOfHostPorts - kFirstHostPort) / in_a_row);
   const std::uint32_t draw = scattered(fmt::format("{} {}", job.metadata.uid, attempt)) % draws;
   return kFirstHostPort + in_a_row * static_cast<int>(draw);

@@ -196,6 +196,10 @@ void check_training(const TrainingJob& job, Problems& problems) {
   if (config.communication.backend == CommunicationBackend::kTcp && by_mpirun)
     problems.push_back({"spec.training.communication.backend", 0,
                         "tcp is for launcher Env; write auto, or launcher: Env"});
+  if (config.parameter_server != contract::ParameterServerConfig{} &&
+      job.spec.strategy != Strategy::kParameterServer)
+    problems.push_back({"spec.training.parameterServer", 0,
+                        "only with strategy ParameterServer; remove it or set the strategy"});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,

@@ -110,6 +110,8 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"virtualShards", "batchSemantics=global reproducible=anyWorldSize", {"2", "4"}},
       {.key = "communication.backend"},
       {"communication.bucketBytes", "", {"4096", "1048576"}, 2},
+      {.key = "parameterServer.mode"},
+      {"parameterServer.staleness", "parameterServer.mode=ssp", {"4", "0"}},
       {"evaluate.everyEpochs", "", {"1", "2", "0"}},
       {"evaluate.batchSize", "", {"auto", "3"}},
       {"nonFinite.skip", "optimizer.lr=1e6 epochs=8", {"0", "2"}},

@@ -44,7 +44,8 @@ EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "train
               "trainer/contract/rfc3339.h", "trainer/contract/words.h"}
 
 # Weights and gradients are looked into where the device is the host: not by the loop, whose memory they need not be in.
-HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/train/parameter_server"]
+HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/train/parameter_server",
+             "trainer/train/server_plan", "trainer/train/async_strategy"]
 
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
@@ -65,7 +66,8 @@ PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "ope
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/server", "trainer/ps/shard",
-        "trainer/ps/sync",
+        "trainer/ps/sync", "trainer/ps/async_server", "trainer/ps/async_training",
+        "trainer/ps/async_client.", "trainer/ps/coordinator", "trainer/ps/lease_book", "trainer/ps/step_set",
         "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")

@@ -144,6 +144,15 @@ constexpr Words<CommunicationBackend, 3> words_of(CommunicationBackend) {
            {CommunicationBackend::kTcp, "tcp"}}};
 }
 
+// How workers and parameter servers train. sync: all steps together, with all-reduce's bits. async:
+// each worker computes steps of its own, on weights that others change meanwhile. ssp: so too, but
+// none gets further ahead of the slowest than a bound.
+enum class ServerMode { kSync, kAsync, kSsp };
+constexpr Words<ServerMode, 3> words_of(ServerMode) {
+  return {
+      {{ServerMode::kSync, "sync"}, {ServerMode::kAsync, "async"}, {ServerMode::kSsp, "ssp"}}};
+}
+
 enum class Device { kCpu };
 constexpr Words<Device, 1> words_of(Device) { return {{{Device::kCpu, "cpu"}}}; }
 

@@ -88,6 +88,15 @@ void Client::refuse(int server, const Message& message) const {
                           message.bytes, message.offset));
 }
 
+std::span<std::byte> Client::piece_of(const Plan& plan, std::span<float> all, int server,
+                                      const Message& message) const {
+  if (message.offset + floats_of(message) > plan.layout.size()) refuse(server, message);
+  const std::vector<Piece> pieces = plan.map.cut(message.offset, floats_of(message));
+  if (pieces.size() != 1 || pieces[0].server != server) refuse(server, message);
+  return std::as_writable_bytes(all.subspan(static_cast<std::size_t>(message.offset),
+                                            static_cast<std::size_t>(floats_of(message))));
+}
+
 std::optional<net::Refusal> Client::admit(net::LinkId link, const net::Hello& theirs) {
   if (theirs.role != "server" || theirs.rank >= num_servers())
     return net::Refusal{fmt::format("worker {} refuses {}: there is no such server",
@@ -110,8 +119,7 @@ void Client::joined(net::LinkId link) {
 
 std::optional<net::Pieces> Client::place(net::LinkId link, const net::FrameHead& head) {
   const Message message = message_of(head);
-  if (const auto floats = place_of(number(link), message))
-    return net::Pieces{std::as_writable_bytes(*floats)};
+  if (const auto memory = place_of(number(link), message)) return net::Pieces{*memory};
   if (message.bytes > kMostThrownAway) refuse(number(link), message);
   Server& server = server_of(link);
   server.scratch.resize(head.length);

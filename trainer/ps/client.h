@@ -8,8 +8,15 @@
 
 #include "trainer/net/network.h"
 #include "trainer/ps/message.h"
+#include "trainer/ps/shard.h"
 
 namespace coxswain::ps {
+
+// View. The arrays of a worker that training with servers reads and writes, in the host's memory.
+struct WorkerArrays {
+  std::span<float> weights;
+  std::vector<std::span<float>> slots;
+};
 
 // Value. What a worker knows before it calls.
 struct ClientOptions {
@@ -46,13 +53,16 @@ class Client : public net::NetworkEvents {
   virtual bool waits_for(int server) const = 0;
   // It is there, or there again.
   virtual void server_joined(int server) = 0;
-  // Where a message's floats belong; nullopt: nowhere, any more.
-  virtual std::optional<std::span<float>> place_of(int server, const Message& message) = 0;
+  // Where a message's bytes belong; nullopt: nowhere, any more.
+  virtual std::optional<std::span<std::byte>> place_of(int server, const Message& message) = 0;
   virtual void take(int server, const Message& message) = 0;  // they are there
 
   // Unless it is not there; the memory stays as it is until it has it.
   void say(int server, const Message& message, std::span<const std::byte> bytes = {});
   [[noreturn]] void refuse(int server, const Message& message) const;
+  // The piece of a flat buffer that a server's message is of.
+  std::span<std::byte> piece_of(const Plan& plan, std::span<float> all, int server,
+                                const Message& message) const;
   int num_servers() const { return static_cast<int>(servers_.size()); }
 
  private:

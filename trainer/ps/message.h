@@ -22,11 +22,22 @@ enum class Say : std::uint8_t {
   kPush,      // a part of a block of gradients
   kAgain,     // the connection is a new one, and the weights of the step are not here
   kAskSlots,  // of worker 0
+  kPushed,    // async: all of the step is pushed: its Terms; none: it changes nothing
+  kPull,      // async: for the weights; `step` comes back
+  kAskLease,  // async, to server 0: for a step to compute
+  kDone,      // async, to server 0: a StepSums; all servers have answered the step
+  kCutNow,    // async, to server 0: no new step; part 1: since training is to stop
+  kFence,     // async, of worker 0 to server 0: steps below `step` may be leased; a note
+  kEnd,       // async, of worker 0 to server 0, and of that to all: part 1: saved, not finished
   // A server to a worker.
   kBegun,    // all of its state is there
   kOutcome,  // the control segment after a step
   kWeights,  // a piece, after a step
   kSlots,    // a piece of the slot `part`
+  kStanding,  // async: part 1: it has begun; of server 0: how many fences, the newest's note
+  kLease,     // async: the step is this worker's; the Totals
+  kHeld,      // async: no step before the worker `part` has finished another
+  kCut,       // async, to worker 0: all up to `step` are done, of the fence `part`; the Totals
   // A server to a server.
   kReady,     // part 1: its sums of the step are finite
   kDecision,  // part 1: the step updates
@@ -73,5 +84,29 @@ inline constexpr std::int64_t kMaxBeginning = std::int64_t{1} << 20;  // bytes
 using Terms = std::array<float, 3>;
 Terms encode(const optim::UpdateStep& step);
 optim::UpdateStep decode_terms(std::span<const std::byte> bytes);  // of a Terms
+
+// Value. What a worker says of a step that it has computed.
+struct StepSums {
+  double samples = 0;
+  double loss = 0;
+  double correct = 0;
+  double skipped = 0;  // 1: loss or gradients were not finite
+  bool operator==(const StepSums&) const = default;
+};
+
+// Value. Over all workers' steps since the last fence.
+struct Totals {
+  std::int64_t steps = 0;
+  std::int64_t skipped = 0;
+  std::int64_t skipped_in_a_row = 0;  // since whenever
+  std::int64_t most_staleness = 0;
+  double staleness = 0;  // sum over the steps that were not skipped
+  double samples = 0;    // of those
+  double loss = 0;
+  double correct = 0;
+  bool operator==(const Totals&) const = default;
+};
+
+inline constexpr std::int64_t kMaxNote = std::int64_t{1} << 20;  // bytes
 
 }  // namespace coxswain::ps

@@ -24,7 +24,7 @@ class Patience {
   explicit Patience(const ServeOptions& options) : options_(options) {}
 
   void tick(const Server& server) {
-    const bool waits = !server.has_begun() || server.is_alone();
+    const bool waits = !server.has_begun() || server.is_stuck();
     ticks_ = waits ? ticks_ + 1 : 0;
     const std::string missing = waits ? server.missing_workers() : "";
     if (ticks_ > options_.startup_seconds)

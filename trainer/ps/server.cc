@@ -73,7 +73,10 @@ std::optional<net::Refusal> Server::admit(net::LinkId link, const net::Hello& th
 void Server::joined(net::LinkId link) {
   Peer& peer = peers_.at(link);
   peer.has_joined = true;
-  if (!peer.is_worker()) server_joined(peer.hello.rank);
+  if (peer.is_worker())
+    worker_joined(peer.hello.rank);
+  else
+    server_joined(peer.hello.rank);
 }
 
 std::optional<net::Pieces> Server::place(net::LinkId link, const net::FrameHead& head) {
@@ -130,8 +133,12 @@ void Server::say(net::LinkId link, const Message& message, std::span<std::byte> 
 }
 
 void Server::say_to_worker(int worker, const Message& message, std::span<float> floats) {
+  say_to_worker(worker, message, std::as_writable_bytes(floats));
+}
+
+void Server::say_to_worker(int worker, const Message& message, std::span<std::byte> bytes) {
   const auto found = workers_.find(worker);
-  if (found != workers_.end()) say(found->second, message, std::as_writable_bytes(floats));
+  if (found != workers_.end()) say(found->second, message, bytes);
 }
 
 void Server::say_to_workers(const Message& message, std::span<float> floats) {

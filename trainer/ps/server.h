@@ -31,7 +31,9 @@ class Server : public net::NetworkEvents {
 
   virtual bool has_begun() const = 0;
   virtual std::int64_t step() const = 0;  // that are done
-  bool is_alone() const { return workers_.empty(); }
+  bool has(int worker) const { return workers_.contains(worker); }
+  // Nobody is there who could go on.
+  virtual bool is_stuck() const { return workers_.empty(); }
   std::string missing_workers() const;  // "worker 1 (why it left), ..."; empty: none
   // What another process of the job that does not take this one has said; it is final.
   const std::optional<net::Refusal>& refused() const { return refused_; }
@@ -58,6 +60,7 @@ class Server : public net::NetworkEvents {
   // Where a message's bytes belong; nullopt: it waits. May throw Error(71), which ends the link.
   virtual std::optional<std::span<std::byte>> place_of(Peer& peer, const Message& message) = 0;
   virtual void take(Peer& peer, const Message& message) = 0;  // its bytes are there
+  virtual void worker_joined(int /*worker*/) {}
   virtual void worker_left(int worker) = 0;
   virtual void server_joined(int server) = 0;
   virtual void server_left(int server) = 0;
@@ -68,6 +71,7 @@ class Server : public net::NetworkEvents {
 
   // To a process that is there; its memory stays as it is until it has it.
   void say_to_worker(int worker, const Message& message, std::span<float> floats = {});
+  void say_to_worker(int worker, const Message& message, std::span<std::byte> bytes);
   void say_to_workers(const Message& message, std::span<float> floats = {});
   void say_to_server(int server, const Message& message, std::span<std::byte> bytes = {});
   void say_to_servers(const Message& message);

@@ -40,7 +40,11 @@ class Shard {
   const Piece* find(std::int64_t offset, std::int64_t length) const;
 
   // The same floats that a worker would have after optim::update of the whole buffer.
-  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step);
+  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step) {
+    update(rule, step, gradients());
+  }
+  void update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
+              std::span<float> gradients);
 
  private:
   // A part of a segment that lies here.

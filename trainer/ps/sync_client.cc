@@ -103,13 +103,14 @@ void SyncClient::say_push(int server, const BlockPart& part) {
       std::as_bytes(part.floats));
 }
 
-std::optional<std::span<float>> SyncClient::place_of(int server, const Message& message) {
+std::optional<std::span<std::byte>> SyncClient::place_of(int server, const Message& message) {
   if (of(server).missing == 0 || message.step != step_ || message.bytes == 0) return std::nullopt;
   if (!is_wanted(message)) return std::nullopt;
-  if (message.what == Say::kWeights) return piece_of(arrays_.weights, server, message);
-  if (message.what == Say::kOutcome && message.bytes == sizeof outcome_) return outcome_;
+  if (message.what == Say::kWeights) return piece_of(plan_, arrays_.weights, server, message);
+  if (message.what == Say::kOutcome && message.bytes == sizeof outcome_)
+    return std::as_writable_bytes(std::span(outcome_));
   if (message.what == Say::kSlots && message.part < plan_.num_slots)
-    return piece_of(arrays_.slots[static_cast<std::size_t>(message.part)], server, message);
+    return piece_of(plan_, arrays_.slots[static_cast<std::size_t>(message.part)], server, message);
   refuse(server, message);
 }
 
@@ -126,16 +127,6 @@ bool SyncClient::is_wanted(const Message& message) const {
     default:
       return false;
   }
-}
-
-std::span<float> SyncClient::piece_of(std::span<float> all, int server,
-                                      const Message& message) const {
-  const std::int64_t end = message.offset + floats_of(message);
-  if (end > plan_.layout.size()) refuse(server, message);
-  const std::vector<Piece> pieces = plan_.map.cut(message.offset, floats_of(message));
-  if (pieces.size() != 1 || pieces[0].server != server) refuse(server, message);
-  return all.subspan(static_cast<std::size_t>(message.offset),
-                     static_cast<std::size_t>(floats_of(message)));
 }
 
 void SyncClient::take(int server, const Message& message) {

@@ -6,15 +6,8 @@
 
 #include "trainer/backend/control.h"
 #include "trainer/ps/client.h"
-#include "trainer/ps/shard.h"
 
 namespace coxswain::ps {
-
-// View. The arrays of a worker that training with servers reads and writes, in the host's memory.
-struct WorkerArrays {
-  std::span<float> weights;
-  std::vector<std::span<float>> slots;
-};
 
 // View. A part of one block of this worker's gradients.
 struct BlockPart {
@@ -48,7 +41,7 @@ class SyncClient : public Client {
 
   bool waits_for(int server) const override { return of(server).missing > 0; }
   void server_joined(int server) override { ask(server); }
-  std::optional<std::span<float>> place_of(int server, const Message& message) override;
+  std::optional<std::span<std::byte>> place_of(int server, const Message& message) override;
   bool is_wanted(const Message& message) const;
   void take(int server, const Message& message) override;
 
@@ -66,7 +59,6 @@ class SyncClient : public Client {
   void say_state(int server);
   void say_push(int server, const BlockPart& part);
   std::int64_t floats_wanted(int server) const;
-  std::span<float> piece_of(std::span<float> all, int server, const Message& message) const;
 
   const Plan plan_;
   const WorkerArrays arrays_;

@@ -57,6 +57,8 @@ void JsonLog::stepped(const train::StepReport& report) {
   event["samplesPerSecond"] = number(report.samples_per_second);
   event["secondsLeft"] = number(report.seconds_left);
   event["lr"] = number(report.lr);
+  if (report.staleness) event["staleness"] = number(*report.staleness);
+  if (report.pushes_per_second) event["pushesPerSecond"] = number(*report.pushes_per_second);
   sink_.write(line(event));
 }
 
@@ -74,6 +76,10 @@ void JsonLog::finished_epoch(const train::EpochReport& report) {
   event["samplesPerSecond"] = number(report.samples_per_second);
   event["inputBound"] = number(report.input_bound);
   if (report.scaling_efficiency) event["scalingEfficiency"] = number(*report.scaling_efficiency);
+  if (report.staleness) {
+    event["staleness"] = number(*report.staleness);
+    event["mostStaleness"] = report.most_staleness;
+  }
   sink_.write(line(event));
 }
 

@@ -61,6 +61,11 @@ std::string to_metrics(const contract::ProgressDocument& document) {
     gauge(text, "training_scaling_efficiency",
           "Share of their time in which ranks wait for no sum and no peer: 1 is perfect.",
           progress->scaling_efficiency);
+    gauge(text, "training_pushes_per_second", "Steps a second that ranks make on their own.",
+          progress->pushes_per_second);
+    gauge(text, "training_staleness",
+          "Updates of others between a rank's weights and its own update: mean of the epoch.",
+          progress->staleness);
   }
   if (const auto& checkpoint = document.checkpoint) {
     gauge(text, "checkpoint_step", "Step of the newest checkpoint.",
@@ -104,6 +109,8 @@ void ProgressEndpoint::stepped(const train::StepReport& report) {
   progress.loss = report.loss;
   if (!evaluated_) progress.accuracy = report.accuracy;
   progress.seconds_left = report.seconds_left;
+  progress.pushes_per_second = report.pushes_per_second;
+  progress.staleness = report.staleness;
   set_pace(report.samples_per_second, report.scaling_efficiency);
 }
 

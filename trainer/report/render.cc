@@ -104,10 +104,14 @@ std::string render_bar(const train::StepReport& report, const train::RunInfo& in
 }
 
 std::string render_step_line(const train::StepReport& report, const train::RunInfo& info) {
-  return fmt::format("{}, {}: loss {:.4f}, accuracy {}, {} images/s, {} left",
-                     epoch_of(report.epoch, info), step_of(report.step, info), report.loss,
-                     percent(report.accuracy), rate(report.samples_per_second),
-                     duration(report.seconds_left));
+  std::string text = fmt::format("{}, {}: loss {:.4f}, accuracy {}, {} images/s, {} left",
+                                 epoch_of(report.epoch, info), step_of(report.step, info),
+                                 report.loss, percent(report.accuracy),
+                                 rate(report.samples_per_second), duration(report.seconds_left));
+  if (report.pushes_per_second)
+    text += fmt::format(", {} pushes/s", rate(*report.pushes_per_second));
+  if (report.staleness) text += fmt::format(", staleness {:.1f}", *report.staleness);
+  return text;
 }
 
 std::string render_epoch_line(const train::EpochReport& report, const train::RunInfo& info) {
@@ -120,6 +124,9 @@ std::string render_epoch_line(const train::EpochReport& report, const train::Run
   text += fmt::format("; {} images/s, {:.1f} s", rate(report.samples_per_second), report.seconds);
   if (report.input_bound >= kNoticeableWait) {
     text += fmt::format("; {:.0f} % of it waiting for data", report.input_bound * 100);
+  }
+  if (report.staleness) {
+    text += fmt::format("; staleness {:.1f}, at most {}", *report.staleness, report.most_staleness);
   }
   return text;
 }

@@ -39,6 +39,8 @@ struct StepReport {
   double seconds_left = 0;
   double lr = 0;
   std::optional<double> scaling_efficiency;  // of this epoch so far; see Stretch in speedometer.h
+  std::optional<double> staleness;           // async: mean of this epoch's updates so far
+  std::optional<double> pushes_per_second;   // async: of all workers, recent
 };
 
 struct EpochReport {
@@ -53,6 +55,8 @@ struct EpochReport {
   double samples_per_second = 0;
   double input_bound = 0;                 // share of the epoch spent waiting for data, 0..1
   std::optional<double> scaling_efficiency;
+  std::optional<double> staleness;        // async: mean of the epoch's updates
+  std::int64_t most_staleness = 0;
 };
 
 struct CheckpointReport {

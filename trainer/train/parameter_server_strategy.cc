@@ -1,36 +1,13 @@
 #include "trainer/train/parameter_server_strategy.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "trainer/tensor/host_span.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
-
-namespace {
-
-ps::Plan plan_for(const backend::Parameters& parameters, int servers) {
-  ps::Plan plan{parameters.layout(), parameters.num_slots(),
-                ps::ShardMap(parameters.layout(), servers)};
-  if (plan.map.load(servers - 1) == 0)
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[train] {} servers are too many for {} parameters: lower "
-                            "replicaSpecs.Server.replicas",
-                            servers, parameters.layout().parameter_count()));
-  return plan;
-}
-
-ps::WorkerArrays arrays_of(const backend::Parameters& parameters) {
-  ps::WorkerArrays arrays{.weights = host_span(parameters.weights()), .slots = {}};
-  for (int slot = 0; slot < parameters.num_slots(); ++slot)
-    arrays.slots.push_back(host_span(parameters.slot(slot)));
-  return arrays;
-}
-
-}  // namespace
 
 ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
                                                  const ServerAccess& servers)

@@ -22,14 +22,35 @@ void Reporter::stepped(const checkpoint::State& state, const StepOutcome& outcom
                        std::int64_t samples) {
   speed_.add(samples, outcome.sums.seconds_waiting / state.world_size);
   if (observer_ == nullptr) return;
-  if (outcome.sums.updated) return report(state, outcome);
+  if (outcome.sums.updated) return report(state, outcome, 1);
   observer_->warned(
       fmt::format("step {} skipped: loss or gradients are not finite", state.step));
 }
 
-void Reporter::report(const checkpoint::State& state, const StepOutcome& outcome) {
-  const bool due = state.step % every_steps_ == 0 || state.step == 1 ||
-                   speed_.recent().seconds >= kReportSeconds;
+void Reporter::stepped_apart(const checkpoint::State& state, const StepOutcome& outcome,
+                             std::int64_t steps, const Staleness& staleness) {
+  apart_ = true;
+  speed_.add(static_cast<std::int64_t>(outcome.sums.samples), 0, steps);
+  if (observer_ == nullptr) return;
+  const std::int64_t skipped = steps - staleness.updates;
+  staleness_.updates += staleness.updates;
+  staleness_.sum += staleness.sum;
+  staleness_.most = std::max(staleness_.most, staleness.most);
+  if (skipped > 0)
+    observer_->warned(fmt::format("{} of the steps up to {} skipped: loss or gradients are not "
+                                  "finite",
+                                  skipped, state.step));
+  if (staleness.updates > 0) report(state, outcome, steps);
+}
+
+std::optional<double> Reporter::efficiency(const Stretch& stretch) const {
+  return apart_ ? std::nullopt : stretch.scaling_efficiency();
+}
+
+void Reporter::report(const checkpoint::State& state, const StepOutcome& outcome,
+                      std::int64_t steps) {
+  const bool due = state.step / every_steps_ != (state.step - steps) / every_steps_ ||
+                   state.step == 1 || speed_.recent().seconds >= kReportSeconds;
   if (!due) return;
   StepReport report;
   report.step = state.step;
@@ -41,7 +62,9 @@ void Reporter::report(const checkpoint::State& state, const StepOutcome& outcome
                         static_cast<double>(state.global_batch) /
                         std::max(1e-9, report.samples_per_second);
   report.lr = outcome.lr;
-  report.scaling_efficiency = speed_.epoch().scaling_efficiency();
+  report.scaling_efficiency = efficiency(speed_.epoch());
+  report.staleness = staleness_.mean();
+  if (apart_) report.pushes_per_second = speed_.recent().steps_per_second();
   observer_->stepped(report);
   if (speed_.recent().seconds >= kReportSeconds) speed_.mark();
 }
@@ -58,7 +81,9 @@ void Reporter::finished_epoch(const checkpoint::State& state, double seconds_wai
   report.seconds = steps.seconds;
   report.samples_per_second = steps.samples_per_second();
   report.input_bound = seconds_waited_for_data / std::max(1e-9, steps.seconds);
-  report.scaling_efficiency = steps.scaling_efficiency();
+  report.scaling_efficiency = efficiency(steps);
+  report.staleness = staleness_.mean();
+  report.most_staleness = staleness_.most;
   if (scores.has_value()) {
     report.evaluated = true;
     report.loss = scores->loss;
@@ -79,7 +104,7 @@ void Reporter::finished(const checkpoint::State& state, const std::optional<Scor
   summary.epochs = state.epoch;
   summary.steps = state.step;
   summary.samples_per_second = all.samples_per_second();
-  summary.scaling_efficiency = all.scaling_efficiency();
+  summary.scaling_efficiency = efficiency(all);
   summary.checkpoint = checkpoint;
   observer_->finished(summary);
 }

@@ -19,7 +19,10 @@ Saver::Saver(const CheckpointOptions& options, const std::optional<std::string>&
       now_(std::move(now)) {}
 
 bool Saver::due(std::int64_t step) const {
-  if (options_.every_steps > 0 && step % options_.every_steps == 0) return true;
+  return (options_.every_steps > 0 && step % options_.every_steps == 0) || due_by_time();
+}
+
+bool Saver::due_by_time() const {
   const std::chrono::duration<double> elapsed = now_() - last_;
   return options_.every_seconds > 0 && elapsed.count() >= options_.every_seconds;
 }

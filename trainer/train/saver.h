@@ -23,6 +23,7 @@ class Saver {
         Observer& observer, Now now);
 
   bool due(std::int64_t step) const;
+  bool due_by_time() const;
   void start(std::function<checkpoint::Contents()> contents);  // at once, without waiting
   void poll();                                                 // tells of saves that ended
   void save_now(std::function<checkpoint::Contents()> contents);

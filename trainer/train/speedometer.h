@@ -20,6 +20,10 @@ struct Stretch {
     return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
   }
 
+  double steps_per_second() const {
+    return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
+  }
+
   // The share of their time in which ranks do what they would do alone: everything but waiting for
   // an all-reduce that backward did not hide and for late peers. 1 for one rank; nothing before two
   // steps are done, since a step's waiting is known with the next one.
@@ -44,8 +48,8 @@ class Speedometer {
     epoch_began_ = total_;
     started_ = now_();
   }
-  void add(std::int64_t samples, double seconds_waiting) {
-    total_.steps += 1;
+  void add(std::int64_t samples, double seconds_waiting, std::int64_t steps = 1) {
+    total_.steps += steps;
     total_.samples += samples;
     total_.seconds_waiting += seconds_waiting;
   }

@@ -11,7 +11,6 @@
 #include "trainer/data/dataset_identity.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
-#include "trainer/train/batch_source.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/resume.h"
 
@@ -38,12 +37,6 @@ double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
       return options.schedule.lr * std::sqrt(factor);
   }
   return options.schedule.lr;
-}
-
-data::SamplerOptions sampler(const TrainOptions& options, const checkpoint::State& state,
-                             const data::Dataset& training) {
-  return {training.size(), state.global_batch, state.world_size,
-          options.split,   options.last_batch, options.seed};
 }
 
 // No more is rolled over than there was, whatever a file says.
@@ -98,7 +91,10 @@ class StartUp {
                            notes());
     }
     const bool new_run = leads_ && begins_run(options_);
-    if (!resume(new_run)) now_.strategy->initialise(program_);
+    if (with_.goes_on_from)
+      now_.state = *with_.goes_on_from;
+    else if (!resume(new_run))
+      now_.strategy->initialise(program_);
     if (leads_ && !options_.checkpoint.directory.empty()) {
       now_.saver = std::make_unique<Saver>(options_.checkpoint,
                                            new_run ? std::optional(options_.job_uid) : std::nullopt,
@@ -160,7 +156,7 @@ class StartUp {
     const auto world_size = static_cast<std::int64_t>(state.world_size);
     course.schedule = options_.schedule;
     course.schedule.lr = static_cast<float>(scaled_lr(options_, state.global_batch));
-    const data::SamplerOptions samples = sampler(options_, state, with_.training);
+    const data::SamplerOptions samples = sampler_of(options_, state, with_.training);
     const data::EpochPlace from = place(state, with_.training);
     course.steps_per_epoch = data::steps_of(samples, 1);
     if (course.steps_per_epoch == 0) {
@@ -206,14 +202,6 @@ class StartUp {
     if (with_.test != nullptr) {
       now_.executables->get(graph::Mode::kEvaluation, evaluation_batch(options_));
     }
-    now_.loader = std::make_unique<data::DataLoader>(
-        with_.training,
-        data::LoaderOptions{.preprocessing = options_.preprocessing,
-                            .seed = options_.seed,
-                            .workers = options_.data_workers},
-        BatchSource(sampler(options_, now_.state, with_.training), now_.cut, rank,
-                    {now_.state.epoch, place(now_.state, with_.training)},
-                    options_.epochs.value_or(INT64_MAX)));
   }
 
   void describe() {
@@ -260,7 +248,39 @@ bool is_complete(const TrainOptions& options, const checkpoint::State& state) {
 
 data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State& state,
                             const data::Dataset& training) {
-  return {sampler(options, state, training), state.epoch, place(state, training)};
+  return {sampler_of(options, state, training), state.epoch, place(state, training)};
+}
+
+std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
+                                              const Collaborators& with,
+                                              data::DataLoader::NextRequest next_request,
+                                              int depth) {
+  return std::make_unique<data::DataLoader>(
+      with.training,
+      data::LoaderOptions{.preprocessing = options.preprocessing,
+                          .seed = options.seed,
+                          .depth = depth,
+                          .workers = options.data_workers},
+      std::move(next_request));
+}
+
+data::SamplerOptions sampler_of(const TrainOptions& options, const checkpoint::State& state,
+                                const data::Dataset& training) {
+  return {training.size(), state.global_batch, state.world_size,
+          options.split,   options.last_batch, options.seed};
+}
+
+Position position_of(const checkpoint::State& state, const data::Dataset& training) {
+  return {state.epoch, place(state, training)};
+}
+
+void advance_epoch(checkpoint::State& state, const data::EpochOrder& order) {
+  state.epoch += 1;
+  state.samples_in_epoch = 0;
+  state.rolled_over = order.next().rolled_over;
+  state.epoch_loss_sum = 0;
+  state.epoch_correct = 0;
+  state.epoch_samples = 0;
 }
 
 std::int64_t evaluation_batch(const TrainOptions& options) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/data/data_loader.h"
+#include "trainer/train/batch_source.h"
 #include "trainer/train/executables.h"
 #include "trainer/train/saver.h"
 #include "trainer/train/strategy.h"
@@ -28,8 +29,21 @@ struct Started {
   std::unique_ptr<data::DataLoader> loader;
 };
 
-// Anew or from the newest checkpoint. Throws as train() does.
+// Anew, from the newest checkpoint, or from where the others already are. Throws as train() does.
+// The loader is made after it, by make_loader.
 Started start_up(const TrainOptions& options, const Collaborators& with);
+
+std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
+                                              const Collaborators& with,
+                                              data::DataLoader::NextRequest next_request,
+                                              int depth);
+
+data::SamplerOptions sampler_of(const TrainOptions& options, const checkpoint::State& state,
+                                const data::Dataset& training);
+// Where in the data a state is.
+Position position_of(const checkpoint::State& state, const data::Dataset& training);
+// The state's epoch is over: all of `order`'s steps are done.
+void advance_epoch(checkpoint::State& state, const data::EpochOrder& order);
 
 // By the place in the data, whatever the size of the steps that led there.
 bool is_complete(const TrainOptions& options, const checkpoint::State& state);

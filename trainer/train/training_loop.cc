@@ -1,14 +1,12 @@
 #include "trainer/train/training_loop.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <csignal>
 #include <deque>
 #include <limits>
 #include <utility>
 
+#include "trainer/train/finite.h"
+#include "trainer/train/micro_batch.h"
 #include "trainer/train/reporter.h"
 #include "trainer/train/start_up.h"
 
@@ -26,6 +24,11 @@ class Training {
         rank_(with.communicator->rank()),
         now_(start_up(options, with)),
         reporter_(leads() ? &with.observer : nullptr, options.report_every_steps, with.now) {
+    now_.loader = make_loader(
+        options, with,
+        BatchSource(sampler_of(options, state(), with.training), now_.cut, rank_,
+                    position_of(state(), with.training), options.epochs.value_or(kNever)),
+        data::LoaderOptions{}.depth);
     if (leads()) with_.observer.started(now_.info);
   }
 
@@ -52,13 +55,10 @@ class Training {
 
   void run_epoch();
   void run_step(const data::EpochOrder& order, std::int64_t step);
-  void run_micro_batch(const MicroBatch& micro, double divisor);
   void hear();
-  void count_skipped();
   void save_if_due();
   void start_save_if_known();
   void evaluate_now();
-  void require_finite_end() const;
 
   std::function<checkpoint::Contents()> with_state(std::function<checkpoint::Contents()> tensors);
   checkpoint::State& state() { return now_.state; }
@@ -67,7 +67,7 @@ class Training {
   bool ends_after_begun() const {
     return begun() >= std::min(stop_after_, options_.steps.value_or(kNever));
   }
-  void fail_here(Phase phase) const;
+  void fail_here(Phase phase) const { train::fail_here(options_, {rank_, begun()}, phase); }
   bool leads() const { return rank_ == 0; }
 
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -101,19 +101,17 @@ void Training::run_epoch() {
   if (evaluated) evaluate_now();
   reporter_.finished_epoch(state(), now_.loader->seconds_waited() - waited_before,
                            evaluated ? scores_ : std::nullopt);
-  state().epoch += 1;
-  state().samples_in_epoch = 0;
-  state().rolled_over = order.next().rolled_over;
-  state().epoch_loss_sum = 0;
-  state().epoch_correct = 0;
-  state().epoch_samples = 0;
+  advance_epoch(state(), order);
 }
 
 void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   const StepPlan plan = plan_step(now_.cut, order, step, rank_);
   const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
   now_.strategy->begin(plan);
-  for (const MicroBatch& micro : plan.micro_batches) run_micro_batch(micro, divisor);
+  for (const MicroBatch& micro : plan.micro_batches) {
+    const bool stop = with_.stop.load(std::memory_order_relaxed);
+    run_micro_batch(options_, now_, micro, divisor, stop, {rank_, begun()});
+  }
   fail_here(Phase::kReduce);
   now_.strategy->finish_step();
   fail_here(Phase::kUpdate);
@@ -121,34 +119,6 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   unheard_.push_back(plan.global_count);
   while (std::ssize(unheard_) > now_.strategy->lag()) hear();
   save_if_due();
-}
-
-void Training::run_micro_batch(const MicroBatch& micro, double divisor) {
-  fail_here(Phase::kLoad);
-  const bool stop = with_.stop.load(std::memory_order_relaxed);
-  const data::HostBatch& rows = *now_.loader->next();
-  const backend::Parameters& parameters = *now_.parameters;
-  if (micro.sample_ids.empty()) {
-    parameters.memory().fill(parameters.gradients(), 0);
-    now_.strategy->begin_micro_batch(stop);
-  } else {
-    now_.strategy->begin_micro_batch(stop);
-    backend::Executable& executable = now_.executables->get(
-        graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
-    fail_here(Phase::kForward);
-    backend::forward(executable, {{rows.images, now_.loader->table()},
-                                  rows.labels,
-                                  rows.sample_ids,
-                                  options_.seed,
-                                  rows.epoch,
-                                  rows.valid,
-                                  divisor});
-    executable.write_sums(parameters.gradients(parameters.layout().control()));
-    fail_here(Phase::kBackward);
-    backend::backward(executable,
-                      [&](int complete) { now_.strategy->gradients_ready(complete); });
-  }
-  now_.strategy->finish_micro_batch();
 }
 
 // Takes the next outcome into the state. All ranks hear the same after the same step.
@@ -166,25 +136,13 @@ void Training::hear() {
     state().epoch_correct += static_cast<std::int64_t>(sums.correct);
     state().epoch_samples += static_cast<std::int64_t>(sums.samples);
   } else {
-    count_skipped();
+    require_few_skipped(++state().skipped_in_a_row, options_.max_skipped, state().step);
   }
   if (sums.stop_requests > 0) {
     stop_after_ = std::min(stop_after_, state().step + now_.strategy->lag());
   }
   reporter_.stepped(state(), outcome, samples);
   start_save_if_known();
-}
-
-// A step whose loss or gradients are not finite changes nothing, on all ranks alike: they judge the
-// same sums.
-void Training::count_skipped() {
-  state().skipped_in_a_row += 1;
-  if (state().skipped_in_a_row <= options_.max_skipped) return;
-  throw Error(ExitCode::kNotFinite,
-              fmt::format(
-                  "[train] loss or gradients were not finite in {} steps in a row up to step {}: "
-                  "lower optimizer.lr, add warm-up, or raise nonFinite.skip",
-                  state().skipped_in_a_row, state().step));
 }
 
 // The tensors are taken now, before another step is begun.
@@ -222,22 +180,11 @@ void Training::evaluate_now() {
   state().last_loss = scores_->loss;
 }
 
-// A run that ends in such steps has not learned what it was to learn, however good its weights were
-// before. All ranks throw: they judge the same sums.
-void Training::require_finite_end() const {
-  const bool scored = scores_.has_value() && !std::isfinite(scores_->loss);
-  if (!scored && state().skipped_in_a_row == 0) return;
-  throw Error(ExitCode::kNotFinite,
-              fmt::format("[train] the run ended after step {} with {} that is not finite: lower "
-                          "optimizer.lr, or add warm-up",
-                          state().step, scored ? "a test loss" : "a training loss or gradient"));
-}
-
 Result Training::finish() {
   state().finished = is_complete(options_, state());
   if (state().finished) {
     if (with_.test != nullptr && scored_step_ != state().step) evaluate_now();
-    require_finite_end();
+    require_finite_end(state(), scores_);
   }
   // All ranks have agreed on this state: it is saved before a peer that dies in the end can take it
   // along.
@@ -250,12 +197,6 @@ Result Training::finish() {
   const bool saved = now_.saver && !now_.saver->newest().empty();
   reporter_.finished(state(), scores_, saved ? now_.saver->newest() : now_.info.resumed_from);
   return state().finished ? Result::kSucceeded : Result::kSaved;
-}
-
-void Training::fail_here(Phase phase) const {
-  const auto& point = options_.fail_point;
-  if (!point.has_value() || options_.attempt != 0) return;
-  if (point->rank == rank_ && point->step == begun() && point->phase == phase) std::raise(SIGKILL);
 }
 
 }  // namespace

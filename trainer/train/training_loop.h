@@ -4,8 +4,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "trainer/backend/backend.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/train/observer.h"
 #include "trainer/train/save_gate.h"
@@ -24,6 +26,8 @@ struct Collaborators {
   Observer& observer;             // told on rank 0 alone
   const std::atomic<bool>& stop;  // set: save and leave at the step that all ranks agree on
   SaveGate& saves;                // closed while a save is under way
+  // What others of the job train already, instead of a checkpoint; the strategy gets the weights.
+  std::optional<checkpoint::State> goes_on_from = std::nullopt;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 

@@ -158,22 +158,51 @@ std::vector<Situation> other_servers() {
   };
 }
 
-// Of 2 workers and 2 servers of our trainer, whose steps no rank and no server may miss.
+// Of 2 workers and 2 servers of our trainer: no step of synchronous training may miss a worker, and
+// a server's copy is with the next one.
 std::vector<Situation> servers_of_ours() {
   const auto make = [] { return make_job().servers(2).backoff_limit(2); };
+  const auto asynchronous = [&] {
+    auto job = make();
+    (*job.spec().training)["parameterServer"] = {{"mode", "async"}};
+    return job.running();
+  };
   const auto see_workers = [](auto& seen) { seen.running(0).running(1); };
   return {
-      {"makes_a_new_gang_when_a_server_is_lost", make().running(),
+      {"replaces_one_of_several_servers_of_ours", make().running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().failed(1, 137).server();
+       }},
+      {"makes_a_new_gang_when_the_only_server_is_lost", make().servers(1).running(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.failed(0, 137).server();
+       }},
+      {"makes_a_new_gang_when_a_worker_of_synchronous_training_is_lost", make().running(),
+       [](auto& seen) {
+         seen.running(0).failed(1, 137).running(0).server().running(1).server();
+       }},
+      {"replaces_a_worker_of_asynchronous_training", asynchronous(),
+       [](auto& seen) {
+         seen.running(0).failed(1, 137).running(0).server().running(1).server();
+       }},
+      {"makes_a_new_gang_when_a_server_of_asynchronous_training_is_lost", asynchronous(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().failed(1, 137).server();
+       }},
+      {"makes_a_new_gang_when_a_server_and_its_workers_are_lost", make().running(),
        [](auto& seen) {
          seen.failed(0, 71).said("PeerLost").failed(1, 71).said("PeerLost");
          seen.running(0).server().failed(1, 137).server();
        }},
-      {"makes_a_new_gang_when_a_server_ends_before_the_workers", make().running(),
+      {"replaces_a_server_of_ours_that_ends_before_the_workers", make().running(),
        [=](auto& seen) {
          see_workers(seen);
          seen.running(0).server().succeeded(1).server();
        }},
-      {"makes_a_new_gang_when_somebody_deletes_a_server", make().backoff_limit(0).running(),
+      {"replaces_a_server_of_ours_that_somebody_deletes", make().backoff_limit(0).running(),
        [=](auto& seen) {
          see_workers(seen);
          seen.running(0).server().succeeded(1).server().terminating(90);

@@ -265,12 +265,10 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
        "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
-       "communication, evaluate, nonFinite, report, checkpoint, model, epochs, steps, batchSize, "
-       "batchSemantics, gradientReduction, accumulate, precision, convolution, seed, reproducible, "
-       "virtualShards, stepDeadlineSeconds, device, threads"},
+       "communication, parameterServer, evaluate, nonFinite, report, checkpoint, model, epochs, "
+       "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
+       "seed, reproducible, virtualShards, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
-      {"parameterServer: {mode: async}",
-       "65 [config] job.yaml:3:1: parameterServer: not in this version"},
       {"report: {tensorboard: true}",
        "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},
       {"report: {timeline: true}",
@@ -302,6 +300,14 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {std::string(kHead) + "virtualShards: 4",
        "65 [config] job.yaml:3:1: virtualShards: only with reproducible anyWorldSize; here it is "
        "sameWorldSize"},
+      {any + "batchSemantics: global\nparameterServer: {mode: async}",
+       "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs parameterServer.mode: sync"},
+      {std::string(kHead) + "parameterServer: {staleness: 2}",
+       "65 [config] job.yaml:3:19: parameterServer.staleness: only with parameterServer.mode ssp; "
+       "here it is sync"},
+      {std::string(kHead) + "parameterServer: {mode: ssp, staleness: 1001}",
+       "65 [config] job.yaml:3:41: parameterServer.staleness: out of range: must be an integer, "
+       "0..1000, got 1001"},
       {std::string(kHead) + "optimizer: {name: adam, momentum: 0.9}",
        "65 [config] job.yaml:3:25: optimizer.momentum: only with optimizer.name one of sgd, "
        "nesterov; here it is adam"},

@@ -210,11 +210,12 @@ std::string effects(const TrainingChange& change, std::string_view value) {
     return fmt::format("refused: {}", error.what());
   }
   for (int earlier = 0; earlier < change.earlier_runs; ++earlier) run(change, config, earlier + 1);
-  std::string seen;
+  std::string seen =
+      fmt::format("ahead of the slowest: {}\n", staleness_bound(config).value_or(-1));
   try {
-    seen = run(change, config, std::nullopt);
+    seen += run(change, config, std::nullopt);
   } catch (const Error& error) {
-    seen = error.what();
+    seen += error.what();
   }
   seen += fmt::format("{}\n", fmt::join(places.saved(), "\n"));
   for (std::size_t at = 0; (at = seen.find(places.path())) != std::string::npos;)

@@ -25,7 +25,6 @@ inline constexpr auto kFields = joined(kDataFields, kUpdateFields, kRunFields);
 inline constexpr auto kLaterKeys = std::to_array<std::string_view>({
     "ampLevel",
     "lossScale",
-    "parameterServer",
     "compression",
     "communication.compression",
     "tensorboard",

@@ -73,6 +73,9 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
   if (config.batch_semantics != BatchSemantics::kGlobal) {
     report("reproducible", "anyWorldSize needs batchSemantics: global");
   }
+  if (config.parameter_server.mode != ServerMode::kSync) {
+    report("reproducible", "anyWorldSize needs parameterServer.mode: sync");
+  }
   if (config.data.split != Split::kShuffle) {
     report("reproducible", "anyWorldSize needs data.split: shuffle");
   }

@@ -61,6 +61,12 @@ struct CommunicationConfig {
   bool operator==(const CommunicationConfig&) const = default;
 };
 
+struct ParameterServerConfig {
+  ServerMode mode = ServerMode::kSync;
+  std::int64_t staleness = 4;
+  bool operator==(const ParameterServerConfig&) const = default;
+};
+
 struct EvaluateConfig {
   std::int64_t every_epochs = 1;  // 0: at the end alone
   std::int64_t batch_size = 0;    // rows a rank; 0: as in training
@@ -97,6 +103,7 @@ struct TrainerConfig {
   Reproducible reproducible = Reproducible::kSameWorldSize;
   std::int64_t virtual_shards = 8;
   CommunicationConfig communication;
+  ParameterServerConfig parameter_server;
   EvaluateConfig evaluate;
   std::int64_t non_finite_skip = 10;
   std::int64_t step_deadline_seconds = 300;

@@ -34,6 +34,8 @@ nlohmann::ordered_json to_json_object(const Progress& progress) {
   put(object, "secondsLeft", progress.seconds_left, 1);
   object["worldSize"] = progress.world_size;
   put(object, "scalingEfficiency", progress.scaling_efficiency, 4);
+  put(object, "pushesPerSecond", progress.pushes_per_second, 1);
+  put(object, "staleness", progress.staleness, 2);
   if (!progress.time.empty()) object["time"] = progress.time;
   return object;
 }
@@ -60,6 +62,8 @@ std::optional<Progress> progress_from(const nlohmann::json& json) {
   fields.read("secondsLeft", progress.seconds_left);
   fields.read("worldSize", progress.world_size);
   fields.read("scalingEfficiency", progress.scaling_efficiency);
+  fields.read("pushesPerSecond", progress.pushes_per_second);
+  fields.read("staleness", progress.staleness);
   fields.read("time", progress.time);
   return fields.ok() ? std::optional(progress) : std::nullopt;
 }

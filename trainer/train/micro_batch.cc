@@ -1,0 +1,41 @@
+#include "trainer/train/micro_batch.h"
+
+#include <csignal>
+
+namespace coxswain::train {
+
+void fail_here(const TrainOptions& options, const AtStep& at, Phase phase) {
+  const auto& point = options.fail_point;
+  if (!point.has_value() || options.attempt != 0) return;
+  if (point->rank == at.rank && point->step == at.step && point->phase == phase)
+    std::raise(SIGKILL);
+}
+
+void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch& micro,
+                     double divisor, bool stop, const AtStep& at) {
+  fail_here(options, at, Phase::kLoad);
+  const data::HostBatch& rows = *now.loader->next();
+  const backend::Parameters& parameters = *now.parameters;
+  if (micro.sample_ids.empty()) {
+    parameters.memory().fill(parameters.gradients(), 0);
+    now.strategy->begin_micro_batch(stop);
+  } else {
+    now.strategy->begin_micro_batch(stop);
+    backend::Executable& executable =
+        now.executables->get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    fail_here(options, at, Phase::kForward);
+    backend::forward(executable, {{rows.images, now.loader->table()},
+                                  rows.labels,
+                                  rows.sample_ids,
+                                  options.seed,
+                                  rows.epoch,
+                                  rows.valid,
+                                  divisor});
+    executable.write_sums(parameters.gradients(parameters.layout().control()));
+    fail_here(options, at, Phase::kBackward);
+    backend::backward(executable, [&](int complete) { now.strategy->gradients_ready(complete); });
+  }
+  now.strategy->finish_micro_batch();
+}
+
+}  // namespace coxswain::train
