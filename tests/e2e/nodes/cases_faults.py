@@ -53,6 +53,16 @@ def worker_deleted(scene):
     return {"seconds to training again": again}
 
 
+def server_deleted(scene):
+    """Its copy is with the other one: the pod alone is made anew, and nothing is lost."""
+    in_training(scene, strategy="ParameterServer")
+    scene.kubectl("delete", "pod", "job-server-1", "--wait=false")
+    status = ends_as_undisturbed(scene, preemption=1)
+    failure = status["lastFailure"]
+    expect("cause", (failure["pod"], failure["reason"]), ("job-server-1", "PodDeleted"))
+    expect("attempt", status.get("attempt", 0), 0)
+
+
 def rank_killed(scene):
     in_training(scene, launcher="Env")
     begin = time.monotonic()
@@ -195,6 +205,6 @@ def volume_full(scene):
         raise Failed("nothing was saved before the volume was full")
 
 
-QUICK = [worker_deleted, rank_killed, node_drained, out_of_memory]
+QUICK = [worker_deleted, server_deleted, rank_killed, node_drained, out_of_memory]
 ALL = [*QUICK, rank_killed_under_mpirun, first_process_killed, operator_restarted, api_server_restarted, network_cut,
        volume_full, node_lost, kubelet_stopped]

@@ -43,15 +43,18 @@ def run(*words, check=True, timeout=300, text=None):
 
 
 def mlp(name, epochs=20, workers=2, every=200, resources=None, **spec):
-    """A job of 469 short steps an epoch, which saves often."""
+    """A job of 469 short steps an epoch, which saves often; servers, if any, are as its workers."""
     worker = {"replicas": workers, "template": {"spec": {"containers": [
         {"name": "trainer", "resources": resources or REQUESTS}]}}}
+    roles = {"Worker": worker}
+    if spec.get("strategy") == "ParameterServer":
+        roles["Server"] = worker
     training = {"model": "mlp", "data": {"format": "mnist"}, "epochs": epochs,
                 "optimizer": {"lr": 0.1}, "threads": 1}
     training.update(spec.pop("training", {}))
     return {"apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob",
             "metadata": {"name": name},
-            "spec": {"replicaSpecs": {"Worker": worker}, "training": training,
+            "spec": {"replicaSpecs": roles, "training": training,
                      "checkpoint": {"everySteps": every},
                      "volumes": {"checkpoints": {"persistentVolumeClaim": {"claimName": name}}},
                      **spec}}
