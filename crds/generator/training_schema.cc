@@ -24,6 +24,7 @@ constexpr auto kSections = std::to_array<std::pair<std::string_view, const char*
     {"lrSchedule", "How the learning rate changes over the run."},
     {"loss", "Cross-entropy, and what is done to it."},
     {"communication", "What carries gradients between ranks."},
+    {"parameterServer", "How ranks train with strategy ParameterServer."},
     {"evaluate", "When the test images are scored."},
     {"nonFinite", "What follows when the loss or a gradient is not finite."},
     {"report", "What is said, and how often."},

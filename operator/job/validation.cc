@@ -196,7 +196,7 @@ void check_training(const TrainingJob& job, Problems& problems) {
   if (config.communication.backend == CommunicationBackend::kTcp && by_mpirun)
     problems.push_back({"spec.training.communication.backend", 0,
                         "tcp is for launcher Env; write auto, or launcher: Env"});
-  if (config.parameter_server != contract::ParameterServerConfig{} &&
+  if (job.spec.training->contains("parameterServer") &&
       job.spec.strategy != Strategy::kParameterServer)
     problems.push_back({"spec.training.parameterServer", 0,
                         "only with strategy ParameterServer; remove it or set the strategy"});

@@ -236,7 +236,8 @@ void AsyncClient::take(int server, const Message& message) {
       events_.push_back({Event::Kind::kLease, message.step, false, totals_});
       return;
     case Say::kHeld:
-      held_by_ = message.part;
+      held_by_.reset();
+      if (message.part != worker_) held_by_ = message.part;
       return;
     case Say::kCut:
       if (message.part <= std::exchange(last_cut_, message.part)) return;  // it is told again

@@ -35,8 +35,9 @@ void Coordinator::grant() {
       continue;
     }
     still_asking.push_back(worker);
-    const auto by = book_.held_by(worker);
-    if (by && std::exchange(held_by_[worker], *by + 1) != *by + 1) outbox_.held(worker, *by);
+    const int by = book_.held_by(worker).value_or(worker);
+    int& told = held_by_.try_emplace(worker, worker).first->second;
+    if (std::exchange(told, by) != by) outbox_.held(worker, by);
   }
   asking_ = std::move(still_asking);
 }

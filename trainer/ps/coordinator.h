@@ -17,6 +17,7 @@ class CoordinatorOutbox {
   virtual ~CoordinatorOutbox() = default;
   // A worker that asked gets a step, with what the others have come to.
   virtual void lease(int worker, std::int64_t step) = 0;
+  // By the slowest one; by itself: by nobody, any more.
   virtual void held(int worker, int by) = 0;
   // To worker 0: all steps up to `step` are done.
   virtual void cut(int fence, std::int64_t step, bool stop) = 0;

@@ -36,7 +36,7 @@ enum class Say : std::uint8_t {
   kSlots,    // a piece of the slot `part`
   kStanding,  // async: part 1: it has begun; of server 0: how many fences, the newest's note
   kLease,     // async: the step is this worker's; the Totals
-  kHeld,      // async: no step before the worker `part` has finished another
+  kHeld,      // async: no step before worker `part`, if it is another, has finished one
   kCut,       // async, to worker 0: all up to `step` are done, of the fence `part`; the Totals
   // A server to a server.
   kReady,     // part 1: its sums of the step are finite

@@ -55,6 +55,15 @@ TEST(Progress, comes_back_from_json) {
   }
 }
 
+TEST(Progress, says_how_stale_the_steps_of_ranks_on_their_own_are) {
+  Progress progress = kProgress;
+  progress.pushes_per_second = 119;
+  progress.staleness = 2.5;
+  const std::string json = to_json(ProgressDocument{progress, std::nullopt});
+  EXPECT_NE(json.find(R"("pushesPerSecond":119.0,"staleness":2.5)"), std::string::npos) << json;
+  EXPECT_EQ(parse_progress(json)->progress, progress);
+}
+
 TEST(Progress, leaves_out_what_is_not_finite) {
   Progress progress = kProgress;
   progress.loss = std::numeric_limits<double>::quiet_NaN();

@@ -56,6 +56,26 @@ TEST(JsonLog, has_null_for_what_is_not_finite) {
   EXPECT_EQ(event["step"], 1606);
 }
 
+TEST(JsonLog, tells_how_stale_the_steps_of_ranks_on_their_own_are) {
+  const Pipe pipe;
+  TextSink sink(pipe.writer());
+  JsonLog log(sink, {});
+  train::StepReport step = sample_step();
+  step.pushes_per_second = 119;
+  step.staleness = 2.5;
+  log.stepped(step);
+  const auto of_step = nlohmann::json::parse(pipe.read_so_far());
+  EXPECT_EQ(of_step["pushesPerSecond"], 119);
+  EXPECT_EQ(of_step["staleness"], 2.5);
+  train::EpochReport epoch = sample_epoch();
+  epoch.staleness = 2.5;
+  epoch.most_staleness = 7;
+  log.finished_epoch(epoch);
+  const auto of_epoch = nlohmann::json::parse(pipe.read_so_far());
+  EXPECT_EQ(of_epoch["staleness"], 2.5);
+  EXPECT_EQ(of_epoch["mostStaleness"], 7);
+}
+
 TEST(JsonLog, ends_with_the_line_of_the_contract) {
   const Pipe pipe;
   TextSink sink(pipe.writer());

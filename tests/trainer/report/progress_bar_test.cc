@@ -108,6 +108,19 @@ TEST(Render, lines_of_a_run) {
   test::expect_golden("report/lines.txt", text);
 }
 
+TEST(Render, tells_how_stale_the_steps_of_ranks_on_their_own_are) {
+  train::StepReport step = sample_step();
+  step.pushes_per_second = 119;
+  step.staleness = 1.96;
+  const std::string line = render_step_line(step, sample_run());
+  EXPECT_TRUE(line.ends_with(" left, 119 pushes/s, staleness 2.0")) << line;
+  train::EpochReport epoch = sample_epoch();
+  epoch.staleness = 1.96;
+  epoch.most_staleness = 7;
+  const std::string last = render_epoch_line(epoch, sample_run());
+  EXPECT_TRUE(last.ends_with("; staleness 2.0, at most 7")) << last;
+}
+
 TEST(ProgressBar, prints_a_line_every_few_seconds_to_a_file) {
   const Pipe pipe;
   TextSink sink(pipe.writer());

@@ -112,6 +112,19 @@ TEST(ProgressEndpoint, has_the_scaling_efficiency_that_was_told_last) {
   EXPECT_EQ(endpoint.latest().progress->scaling_efficiency, 0.964);
 }
 
+TEST(ProgressEndpoint, measures_the_steps_of_ranks_on_their_own) {
+  ProgressEndpoint endpoint(local_options());
+  endpoint.started(sample_run());
+  EXPECT_EQ(to_metrics(endpoint.latest()).find("staleness"), std::string::npos);
+  train::StepReport step = sample_step();
+  step.pushes_per_second = 119;
+  step.staleness = 2.5;
+  endpoint.stepped(step);
+  const std::string metrics = to_metrics(endpoint.latest());
+  EXPECT_NE(metrics.find("coxswain_training_pushes_per_second 119\n"), std::string::npos);
+  EXPECT_NE(metrics.find("coxswain_training_staleness 2.5\n"), std::string::npos);
+}
+
 TEST(ProgressEndpoint, keeps_the_last_good_checkpoint) {
   ProgressEndpoint endpoint(local_options());
   endpoint.saved(sample_checkpoint());

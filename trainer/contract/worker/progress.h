@@ -21,10 +21,10 @@ struct Progress {
   int world_size = 1;
   // Share of their time in which ranks wait for no sum and no peer: 1 is perfect.
   std::optional<double> scaling_efficiency;
-  // Where ranks compute steps of their own: of all of them; the mean of the epoch so far.
-  std::optional<double> pushes_per_second;
-  std::optional<double> staleness;
   std::string time;  // RFC 3339, UTC: "2024-05-01T12:00:00Z"
+  // Where ranks compute steps of their own: of all of them; the mean of the epoch so far.
+  std::optional<double> pushes_per_second = std::nullopt;
+  std::optional<double> staleness = std::nullopt;
   bool operator==(const Progress&) const = default;
 };
 
