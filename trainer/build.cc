@@ -203,9 +203,9 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.attempt = env.has_value() ? env->attempt : 0;
   options.keep_global_batch = !env.has_value() || !env->batch_per_worker;
   options.job_uid = env.has_value() ? env->job_uid : "";
-  if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT")) {
+  const bool is_first = !env.has_value() || env->incarnation == 0;  // in its place
+  if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT"); point && is_first)
     options.fail_point = parse_fail_point(*point);
-  }
   options.identity = contract::identity(config);
   options.trajectory = contract::trajectory(config);
   return options;

@@ -81,8 +81,7 @@ void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
   };
   if (const auto& point = options.fail_point;
       point && point->phase == train::Phase::kServe && point->rank == env.index)
-    patience.on_turn = [at = point->step, is_first = env.attempt + env.incarnation == 0](
-                           std::int64_t step) {
+    patience.on_turn = [at = point->step, is_first = env.attempt == 0](std::int64_t step) {
       if (is_first && step >= at) std::raise(SIGKILL);
     };
   const auto endpoint = open_endpoint(env);

@@ -32,8 +32,8 @@ std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part
 // data_batch_{1..5}.bin and test_batch.bin: records of 1 + 3072 bytes.
 std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part);
 
-// The images of another, each channel as many times one after the other: grey ones as red, green and
-// blue that are equal.
+// The images of another, each channel as many times one after the other: grey ones as red, green
+// and blue that are equal.
 std::unique_ptr<Dataset> repeat_channels(std::unique_ptr<Dataset> dataset, std::int64_t times);
 
 // Deterministic noise with a class-dependent mean, for benchmarks and tests: no files.

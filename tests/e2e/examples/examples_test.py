@@ -38,6 +38,7 @@ TRAINED = {
     "mlp.yaml": Example(1, 0.90, 1, 0.50, {}),
     "mnist.yaml": Example(10, 0.993, 2, 0.85, {}),
     "singa.yaml": Example(10, 0.977, 4, 0.65, {}),
+    "mxnet.yaml": Example(2, 0.95, 1, 0.20, {}),
     "keras.yaml": Example(8, 0.985, 3, 0.50, {}),
     "elastic.yaml": Example(10, 0.993, 2, 0.85, {}),
     "suspended.yaml": Example(5, 0.96, 2, 0.75, START),
@@ -121,6 +122,16 @@ def check_sizes(directory, _full, small):
     return "1 and 3 ranks: same weights"
 
 
+def check_asynchronous(directory, full, small):
+    """mxnet.yaml as its comment says of dist_async."""
+    changes = {"mode: sync}": "mode: async}"}
+    if not full:
+        changes |= {**WITH_DATA, r"epochs: \d+": "epochs: 1"}
+    epochs, accuracy = (2, 0.95) if full else (1, 0.20)
+    flags = [] if full else ["--volume", f"data={small}"]
+    return train(directory, changed("mxnet.yaml", changes), epochs, accuracy, flags)[1]
+
+
 def check_lab(directory, full, _small):
     """d2l-*.yaml: the same weights with servers and without."""
     if not full:
@@ -195,6 +206,7 @@ def main():
     arguments = parser.parse_args()
     checks = {name: lambda *a, name=name: check_training(name, *a) for name in TRAINED}
     checks |= {"d2l-parameter-server.yaml": check_lab,
+               "mxnet.yaml, asynchronous": check_asynchronous,
                "elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
                "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks} | {"d2l-all-reduce.yaml"}
