@@ -209,7 +209,7 @@ ROWS = {
     "D30 metadata a text": GOOD.replace("{name: mnist}", "mnist", 1),
     "D31 reasons too many": plus(
         "failurePolicy: {rules: [{action: Fail, onReasons: [" + "x, " * 65 + "]}]}"),
-    "D32 frameworks too many": plus("rendezvous: [PyTorch, PyTorch, PyTorch, PyTorch]"),
+    "D32 frameworks too many": plus(f"rendezvous: [{', '.join(['PyTorch'] * 5)}]"),
     "D33 container that restarts": container("restartPolicy: Always"),
     "C29 more ranks than shards": workers(9).replace(
         "data: {format: mnist}", "data: {format: mnist}, batchSemantics: global, "
@@ -598,7 +598,7 @@ def check_view(failures):
     _, said = kubectl("get", "tj", "view", "-o", "wide")
     cells = [re.split(r" {2,}", line.strip()) for line in said.split("\n")]
     names = ["NAME", "PHASE", "WORKERS", "EPOCH", "ACCURACY", "IMAGES/S", "CHECKPOINT", "RESTARTS",
-             "AGE", "REASON", "LOSS", "STEP", "LAST FAILURE"]
+             "AGE", "REASON", "SERVERS", "LOSS", "STEP", "LAST FAILURE"]  # an empty cell is none
     values = ["view", "Running", "1/2", "3", "0.9912", "15200", "1200", "1", None, "Unschedulable",
               "0.031", "1234", "OOMKilled"]
     if cells[0] != names or [v and c for c, v in zip(cells[1], values)] != values:
