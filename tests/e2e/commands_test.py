@@ -110,7 +110,6 @@ class CommandsTest(unittest.TestCase):
                 (trainer, [], "see coxswain-trainer --help"),
                 (trainer, ["modles"], "did you mean models"),
                 (trainer, ["models", "\x9b\u202ex"], "unknown argument"),
-                (trainer, ["server"], "unknown argument server"),
                 (trainer, ["import"], "unknown argument import"),
                 (trainer, ["rank", "echo"], "unknown argument echo"),
                 (trainer, ["models", "--", "x"], "--"),
@@ -122,7 +121,7 @@ class CommandsTest(unittest.TestCase):
             self.assert_refused(2, holds, program, *arguments)
         for program in ("coxswain", trainer):
             said = self.run_program(program, "--help").stdout.decode()
-            self.assertIsNone(re.search(r"^ +(server|import)\b", said, re.M), said)
+            self.assertIsNone(re.search(r"^ +import\b", said, re.M), said)
 
     def test_files_that_can_not_be_read(self):
         os.mkfifo(self.place / "pipe")

@@ -25,9 +25,14 @@ std::string shown(const std::string& value) {
   return printable(value, kMostCharacters);
 }
 
+// A key that is not there is one that the version which saved did not know.
+bool is_changed(const Keys& saved, const std::string& key, const std::string& value) {
+  return saved.contains(key) && value_of(saved, key) != value;
+}
+
 void refuse_changed_identity(const Keys& saved, const Keys& now) {
   for (const auto& [key, value] : now) {
-    if (value_of(saved, key) == value) continue;
+    if (!is_changed(saved, key, value)) continue;
     throw Error(
         ExitCode::kBadInput,
         fmt::format(
@@ -40,7 +45,7 @@ void refuse_changed_identity(const Keys& saved, const Keys& now) {
 bool note_changed_trajectory(const Keys& saved, const Keys& now, std::vector<std::string>& notes) {
   bool changed = false;
   for (const auto& [key, value] : now) {
-    if (value_of(saved, key) == value) continue;
+    if (!is_changed(saved, key, value)) continue;
     notes.push_back(fmt::format("{} was {} and is {} now: continues on another trajectory", key,
                                 shown(value_of(saved, key)), shown(value)));
     changed = true;
@@ -59,7 +64,7 @@ bool note_changed_dataset(const Keys& saved, const Keys& now, std::vector<std::s
                             value_of(saved, "classes"), value_of(now, "classes")));
   }
   for (const auto& [key, value] : now) {
-    if (value_of(saved, key) == value) continue;
+    if (!is_changed(saved, key, value)) continue;
     notes.push_back(fmt::format("the training set is another one: {} was {} and is {} now", key,
                                 value_of(saved, key), value));
   }
