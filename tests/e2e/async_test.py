@@ -11,9 +11,11 @@ import tempfile
 import time
 import unittest
 
-from harness import DIGITS, TRAINER
+from harness import TRAINER, first_digits
 
 PATIENCE = 240  # seconds
+IMAGES, BATCH = 12800, 64
+EPOCH = IMAGES // BATCH  # steps
 
 
 def free_ports(count):
@@ -33,7 +35,10 @@ class Job:
         (self.directory / "saved").mkdir(parents=True, exist_ok=True)
         (self.directory / "key").write_text("ab" * 32)
         (self.directory / "hostfile").write_text("localhost slots=1\n" * workers)
-        given = {"model": "singa-cnn", "data.format": "mnist", "data.path": DIGITS, "batchSize": 64, "seed": 3,
+        digits = self.directory / "digits"
+        if not digits.exists():
+            first_digits(digits, IMAGES, 2000)
+        given = {"model": "singa-cnn", "data.format": "mnist", "data.path": digits, "batchSize": BATCH, "seed": 3,
                  "threads": 1, "optimizer.momentum": 0.9, **{k.replace("__", "."): v for k, v in keys.items()}}
         self.flags = [f"--{key}={value}" for key, value in given.items()]
         ports = free_ports(servers + 1)
@@ -116,47 +121,47 @@ class Apart(unittest.TestCase):
 
     def test_learns_and_goes_on_under_all_reduce(self):
         job = self.job(parameterServer__mode="async", epochs=2)
-        self.assertGreater(self.accuracy(job), 0.97)
-        self.assertEqual(job.checkpoint()["step"], 2 * 938)
+        self.assertGreater(self.accuracy(job), 0.9)
+        self.assertEqual(job.checkpoint()["step"], 2 * EPOCH)
         self.assertEqual(job.checkpoint()["world_size"], 2)
         self.assertGreater(job.events("epoch")[-1]["staleness"], 0)
         job = self.job(parameterServer__mode="sync", epochs=3, servers=1)
-        self.assertGreater(self.accuracy(job), 0.97)
-        self.assertEqual(job.checkpoint()["step"], 2 * 938 + 469)
+        self.assertGreater(self.accuracy(job), 0.9)
+        self.assertEqual(job.checkpoint()["step"], 2 * EPOCH + EPOCH // 2)
 
     def test_learns_within_a_bound(self):
         job = self.job(parameterServer__mode="ssp", parameterServer__staleness=1, workers=3, epochs=1)
-        self.assertGreater(self.accuracy(job), 0.95)
+        self.assertGreater(self.accuracy(job), 0.8)
         self.assertLessEqual(job.events("epoch")[-1]["mostStaleness"], 8)  # four of each of the two others
 
     def test_goes_on_without_a_worker(self):
         job = self.job(parameterServer__mode="async", epochs=1)
-        job.wait_for_step(200)
+        job.wait_for_step(EPOCH // 4)
         job.workers[1].kill()
         self.assertEqual(job.finish(), [0, -signal.SIGKILL], job.output())
-        self.assertGreater(job.events("epoch")[-1]["accuracy"], 0.95)
-        self.assertEqual(job.checkpoint()["step"], 938)
+        self.assertGreater(job.events("epoch")[-1]["accuracy"], 0.8)
+        self.assertEqual(job.checkpoint()["step"], EPOCH)
 
     def test_any_worker_comes_back(self):
         for worker in (0, 1):
             with self.subTest(worker=worker):
                 job = self.job(parameterServer__mode="async", epochs=worker + 1, checkpoint__resume="true")
-                job.wait_for_step(938 * worker + 200)
+                job.wait_for_step(EPOCH * worker + EPOCH // 4)
                 job.replace(worker)
-                self.assertGreater(self.accuracy(job), 0.95)
-                self.assertEqual(job.checkpoint()["step"], 938 * (worker + 1))
+                self.assertGreater(self.accuracy(job), 0.8)
+                self.assertEqual(job.checkpoint()["step"], EPOCH * (worker + 1))
 
     def test_stops_where_any_worker_is_asked_to(self):
-        job = self.job(parameterServer__mode="async", epochs=5)
+        job = self.job(parameterServer__mode="async", epochs=4)
         job.wait_for_step(50)
         job.workers[1].send_signal(signal.SIGUSR1)
         self.assertEqual(job.finish(), [75, 75])
         stopped = job.checkpoint()
-        self.assertLess(stopped["step"], 938)
-        self.assertEqual(stopped["samples_in_epoch"], 64 * stopped["step"])
-        job = self.job(parameterServer__mode="async", epochs=1)
-        self.assertGreater(self.accuracy(job), 0.95)
-        self.assertEqual(job.checkpoint()["step"], 938)
+        self.assertLess(stopped["step"], 4 * EPOCH)
+        self.assertEqual(stopped["epoch"] * IMAGES + stopped["samples_in_epoch"], BATCH * stopped["step"])
+        job = self.job(parameterServer__mode="async", epochs=4)
+        self.assertGreater(self.accuracy(job), 0.9)
+        self.assertEqual(job.checkpoint()["step"], 4 * EPOCH)
 
 
 if __name__ == "__main__":
