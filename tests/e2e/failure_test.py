@@ -224,9 +224,9 @@ class FailureTest(unittest.TestCase):
     def test_bad_job_files_are_refused_at_once_with_their_line(self):
         for text, words in (("kind: [", ["job.yaml"]), ("a: 1", ["apiVersion"]),
                             (harness.JOB.format(**{**harness.DEFAULTS, "data": self.data, "model": "singa-cn"}),
-                             ["job.yaml:11", "singa-cnn"]),
+                             ["job.yaml:12", "singa-cnn"]),
                             (harness.JOB.format(**{**harness.DEFAULTS, "data": self.data, "workers": 0}),
-                             ["job.yaml:8", "replicas"])):
+                             ["job.yaml:9", "replicas"])):
             directory = self.place / "bad"
             directory.mkdir(exist_ok=True)
             (directory / "job.yaml").write_text(text)
