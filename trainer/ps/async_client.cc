@@ -121,7 +121,7 @@ void AsyncClient::ask(int server) {
     case Wanted::kNothing:
       return;
     case Wanted::kBegun:
-      return say_state(server);
+      return say_state(server, *plan_, arrays_, step_, beginning_);
     case Wanted::kSlots:
       return say(server, {.what = Say::kAskSlots, .step = step_});
     case Wanted::kWeights:
@@ -132,18 +132,6 @@ void AsyncClient::ask(int server) {
     say(server, {.what = Say::kPush, .step = step_, .offset = block.offset},
         std::as_bytes(block.floats));
   if (is_finished_) say_finished(server);
-}
-
-void AsyncClient::say_state(int server) {
-  say(server, {.what = Say::kBeginning, .step = step_}, std::as_bytes(std::span(beginning_)));
-  for (int array = 0; array <= plan_->num_slots; ++array) {
-    const std::span<float> all =
-        array == 0 ? arrays_.weights : arrays_.slots[static_cast<std::size_t>(array - 1)];
-    for (const Piece& piece : plan_->map.of_server(server))
-      say(server, {.what = Say::kState, .step = step_, .part = array, .offset = piece.offset},
-          std::as_bytes(all.subspan(static_cast<std::size_t>(piece.offset),
-                                    static_cast<std::size_t>(piece.length))));
-  }
 }
 
 void AsyncClient::server_joined(int server) {

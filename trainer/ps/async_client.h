@@ -86,7 +86,6 @@ class AsyncClient : public Client {
   const Dealings& of(int server) const { return dealings_[static_cast<std::size_t>(server)]; }
   void want(Wanted wanted);
   void ask(int server);
-  void say_state(int server);
   void say_finished(int server);
   void say_fence();
   std::int64_t floats_wanted(int server) const;

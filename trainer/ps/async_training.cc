@@ -105,7 +105,7 @@ void AsyncTraining::take(Peer& peer, const Message& message) {
     case Say::kPull:
       return machine_->pull(worker, message.step);
     case Say::kAskSlots:
-      return send_slots(worker, message.step);
+      return say_slots(worker, message.step, machine_->shard());
     case Say::kAskLease:
       return coordinator_->asks_lease(worker);
     case Say::kDone:
@@ -130,7 +130,7 @@ void AsyncTraining::take(Peer& peer, const Message& message) {
 void AsyncTraining::begin(const Beginning& beginning) {
   if (has_begun() && (machine_->updates() > 0 || (coordinator_ && coordinator_->is_training())))
     throw Error(ExitCode::kPeerLost, "[ps] worker 0 begins what is under way here");
-  const Plan plan{beginning.layout, options_.num_slots, ShardMap(beginning.layout, num_servers())};
+  const Plan plan = plan_of(beginning, options_.num_slots);
   AsyncOutbox& outbox = *this;
   machine_ = std::make_unique<AsyncServer>(plan, index(), options_.rule, options_.window, outbox);
   beginning_ = beginning;
@@ -156,15 +156,6 @@ void AsyncTraining::take_done(const Peer& peer, const Message& message) {
   const int worker = peer.hello.rank;
   coordinator_->done(worker, message.step, value_of<StepSums>(peer.scratch),
                      machine_->staleness(worker));
-}
-
-void AsyncTraining::send_slots(int worker, std::int64_t step) {
-  Shard& shard = machine_->shard();
-  for (int slot = 0; slot < shard.num_slots(); ++slot)
-    for (const Piece& piece : shard.pieces())
-      say_to_worker(worker,
-                    {.what = Say::kSlots, .step = step, .part = slot, .offset = piece.offset},
-                    shard.of(shard.slot(slot), piece));
 }
 
 void AsyncTraining::worker_joined(int worker) {

@@ -15,7 +15,7 @@ namespace coxswain::ps {
 struct AsyncOptions {
   optim::UpdateRule rule;
   int num_slots = 0;
-  std::optional<std::int64_t> staleness;          // the bound, if there is one
+  std::optional<std::int64_t> staleness;         // the bound, if there is one
   std::int64_t window = std::int64_t{64} << 20;  // see AsyncServer
 };
 
@@ -46,7 +46,6 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   void take_state(const Message& message);
   void take_pushed(const Peer& peer, const Message& message);
   void take_done(const Peer& peer, const Message& message);
-  void send_slots(int worker, std::int64_t step);
   void tell_standing(int worker);
   void tell_all_standing();
 

@@ -81,6 +81,19 @@ void Client::say(int index, const Message& message, std::span<const std::byte> b
   links_->send(server.link, label_of(message), std::move(pieces), 0);
 }
 
+void Client::say_state(int server, const Plan& plan, const WorkerArrays& arrays, std::int64_t step,
+                       std::span<const std::int64_t> beginning) {
+  say(server, {.what = Say::kBeginning, .step = step}, std::as_bytes(beginning));
+  for (int array = 0; array <= plan.num_slots; ++array) {
+    const std::span<float> all =
+        array == 0 ? arrays.weights : arrays.slots[static_cast<std::size_t>(array - 1)];
+    for (const Piece& piece : plan.map.of_server(server))
+      say(server, {.what = Say::kState, .step = step, .part = array, .offset = piece.offset},
+          std::as_bytes(all.subspan(static_cast<std::size_t>(piece.offset),
+                                    static_cast<std::size_t>(piece.length))));
+  }
+}
+
 void Client::refuse(int server, const Message& message) const {
   throw Error(ExitCode::kPeerLost,
               fmt::format("[ps] {} said {} of step {} ({} bytes at {}): that is not its part",

@@ -59,6 +59,9 @@ class Client : public net::NetworkEvents {
 
   // Unless it is not there; the memory stays as it is until it has it.
   void say(int server, const Message& message, std::span<const std::byte> bytes = {});
+  // What the server begins with: `beginning`, then its pieces of the arrays.
+  void say_state(int server, const Plan& plan, const WorkerArrays& arrays, std::int64_t step,
+                 std::span<const std::int64_t> beginning);
   [[noreturn]] void refuse(int server, const Message& message) const;
   // The piece of a flat buffer that a server's message is of.
   std::span<std::byte> piece_of(const Plan& plan, std::span<float> all, int server,

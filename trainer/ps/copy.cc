@@ -26,8 +26,7 @@ std::span<float> place_in(Shard& shard, std::span<float> all, const Message& mes
 
 std::span<float> place_in(Shard& shard, const Message& message) {
   if (message.part > shard.num_slots()) refuse(message);
-  return place_in(shard, message.part == 0 ? shard.weights() : shard.slot(message.part - 1),
-                  message);
+  return place_in(shard, shard.array(message.part), message);
 }
 
 Copy::Copy(const Plan& plan, int server, const optim::UpdateRule& rule, const Beginning& beginning)

@@ -150,6 +150,14 @@ void Server::say_to_server(int server, const Message& message, std::span<std::by
   if (found != servers_.end()) say(found->second, message, bytes);
 }
 
+void Server::say_slots(int worker, std::int64_t step, Shard& shard) {
+  for (int slot = 0; slot < shard.num_slots(); ++slot)
+    for (const Piece& piece : shard.pieces())
+      say_to_worker(worker,
+                    {.what = Say::kSlots, .step = step, .part = slot, .offset = piece.offset},
+                    Shard::of(shard.slot(slot), piece));
+}
+
 void Server::say_to_servers(const Message& message) {
   for (const auto& [server, link] : servers_) say(link, message, {});
 }

@@ -9,6 +9,7 @@
 
 #include "trainer/net/network.h"
 #include "trainer/ps/message.h"
+#include "trainer/ps/shard.h"
 
 namespace coxswain::ps {
 
@@ -75,12 +76,16 @@ class Server : public net::NetworkEvents {
   void say_to_workers(const Message& message, std::span<float> floats = {});
   void say_to_server(int server, const Message& message, std::span<std::byte> bytes = {});
   void say_to_servers(const Message& message);
+  void say_slots(int worker, std::int64_t step, Shard& shard);
   // This process can't go on; serve() throws it.
   void give_up(net::Refusal why) { refused_ = std::move(why); }
   void resume_workers();  // what was told to wait is offered again
 
   int index() const { return options_.hello.rank; }
   int incarnation() const { return options_.hello.incarnation; }
+  Plan plan_of(const Beginning& beginning, int num_slots) const {
+    return {beginning.layout, num_slots, ShardMap(beginning.layout, num_servers())};
+  }
   int num_servers() const { return static_cast<int>(options_.servers.size()); }
   int num_workers() const { return options_.hello.world_size; }
 

@@ -31,6 +31,8 @@ class Shard {
     return {slot.data(), slot.size()};
   }
   int num_slots() const { return static_cast<int>(slots_.size()); }
+  // The weights (0), then the slots.
+  std::span<float> array(int index) { return index == 0 ? weights() : slot(index - 1); }
   // A piece of one of these.
   static std::span<float> of(std::span<float> all, const Piece& piece) {
     return all.subspan(static_cast<std::size_t>(piece.local),

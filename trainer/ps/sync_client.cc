@@ -71,7 +71,7 @@ void SyncClient::ask(int server) {
     case Wanted::kNothing:
       return;
     case Wanted::kBegun:
-      return say_state(server);
+      return say_state(server, plan_, arrays_, step_, beginning_);
     case Wanted::kWeights:
       say(server, {.what = Say::kAgain, .step = step_});
       say_terms(server);
@@ -84,18 +84,6 @@ void SyncClient::ask(int server) {
 
 void SyncClient::say_terms(int server) {
   if (terms_) say(server, {.what = Say::kTerms, .step = step_}, std::as_bytes(std::span(*terms_)));
-}
-
-void SyncClient::say_state(int server) {
-  say(server, {.what = Say::kBeginning, .step = step_}, std::as_bytes(std::span(beginning_)));
-  for (int array = 0; array <= plan_.num_slots; ++array) {
-    const std::span<float> all =
-        array == 0 ? arrays_.weights : arrays_.slots[static_cast<std::size_t>(array - 1)];
-    for (const Piece& piece : plan_.map.of_server(server))
-      say(server, {.what = Say::kState, .step = step_, .part = array, .offset = piece.offset},
-          std::as_bytes(all.subspan(static_cast<std::size_t>(piece.offset),
-                                    static_cast<std::size_t>(piece.length))));
-  }
 }
 
 void SyncClient::say_push(int server, const BlockPart& part) {

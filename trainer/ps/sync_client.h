@@ -56,7 +56,6 @@ class SyncClient : public Client {
   void want(Wanted wanted);
   void ask(int server);  // for what is wanted, all of it
   void say_terms(int server);
-  void say_state(int server);
   void say_push(int server, const BlockPart& part);
   std::int64_t floats_wanted(int server) const;
 

@@ -129,7 +129,7 @@ void SyncTraining::take(Peer& peer, const Message& message) {
     case Say::kAgain:
       return machine_->asks_again(rank, message.step);
     case Say::kAskSlots:
-      return send_slots(rank, message.step);
+      return say_slots(rank, message.step, machine_->shard());
     default:
       return;
   }
@@ -151,7 +151,8 @@ void SyncTraining::take_from_server(Peer& peer, const Message& message) {
       return take_status(server, message.part);
     case Say::kBeginning: {
       const Beginning beginning = decode_beginning(peer.scratch);
-      coming_ = std::make_unique<Copy>(plan_of(beginning), server, options_.rule, beginning);
+      coming_ = std::make_unique<Copy>(plan_of(beginning, options_.num_slots), server,
+                                       options_.rule, beginning);
       return;
     }
     case Say::kRestore:
@@ -174,10 +175,6 @@ void SyncTraining::take_from_server(Peer& peer, const Message& message) {
   }
 }
 
-Plan SyncTraining::plan_of(const Beginning& beginning) const {
-  return {beginning.layout, options_.num_slots, ShardMap(beginning.layout, num_servers())};
-}
-
 void SyncTraining::begin(const Beginning& beginning) {
   if (has_begun()) {  // and worker 0 has not heard it
     if (machine_->step() == beginning.step) return say_begun();
@@ -185,7 +182,7 @@ void SyncTraining::begin(const Beginning& beginning) {
                 fmt::format("[ps] to begin at step {} is asked of what is at step {} here",
                             beginning.step, machine_->step()));
   }
-  const Plan plan = plan_of(beginning);
+  const Plan plan = plan_of(beginning, options_.num_slots);
   SyncOutbox& outbox = *this;
   machine_ = std::make_unique<SyncServer>(plan, index(), options_.reduction, options_.rule,
                                           options_.window, outbox);
@@ -216,15 +213,6 @@ void SyncTraining::start() {
 
 void SyncTraining::say_begun() {
   say_to_worker(0, {.what = Say::kBegun, .step = beginning_->step});
-}
-
-void SyncTraining::send_slots(int worker, std::int64_t step) {
-  Shard& shard = machine_->shard();
-  for (int slot = 0; slot < shard.num_slots(); ++slot)
-    for (const Piece& piece : shard.pieces())
-      say_to_worker(worker,
-                    {.what = Say::kSlots, .step = step, .part = slot, .offset = piece.offset},
-                    shard.of(shard.slot(slot), piece));
 }
 
 void SyncTraining::worker_left(int worker) {
@@ -298,11 +286,9 @@ void SyncTraining::send_outcome(int server, std::optional<backend::ControlFloats
 
 void SyncTraining::send_state(int server, Shard& shard) {
   for (int array = 0; array <= shard.num_slots(); ++array)
-    for (const Piece& piece : shard.pieces()) {
-      const std::span<float> all = array == 0 ? shard.weights() : shard.slot(array - 1);
+    for (const Piece& piece : shard.pieces())
       say_to_server(server, {.what = Say::kState, .part = array, .offset = piece.offset},
-                    std::as_writable_bytes(Shard::of(all, piece)));
-    }
+                    std::as_writable_bytes(Shard::of(shard.array(array), piece)));
 }
 
 void SyncTraining::copy_sums(std::int64_t step, const Piece& piece, std::span<float> sums) {

@@ -47,7 +47,6 @@ class SyncTraining : public Server, private SyncOutbox {
   std::optional<std::span<std::byte>> place_from_server(Peer& peer, const Message& message);
   void take_from_server(Peer& peer, const Message& message);
   std::span<std::byte> place_of_state(Peer& peer, const Message& message);
-  Plan plan_of(const Beginning& beginning) const;
   void begin(const Beginning& beginning);
   void take_state(const Message& message);
   void start();
@@ -64,7 +63,6 @@ class SyncTraining : public Server, private SyncOutbox {
   void send_outcome(int server, std::optional<backend::ControlFloats>& outcome, int whose);
   void send_state(int server, Shard& shard);
   void restore_previous();
-  void send_slots(int worker, std::int64_t step);
 
   void ready(std::int64_t step, bool finite) override;
   void decided(std::int64_t step, bool updated) override;

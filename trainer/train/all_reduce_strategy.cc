@@ -96,9 +96,7 @@ void AllReduceStrategy::start(const Course& course, std::int64_t step) {
 void AllReduceStrategy::begin(const StepPlan& plan) {
   statistic_parts_ = static_cast<float>(plan.statistic_parts);
   sums_.begin(plan);
-  std::vector<std::int64_t> rows;
-  for (const MicroBatch& micro : plan.micro_batches) rows.push_back(std::ssize(micro.sample_ids));
-  with_.backend.begin_step(rows);
+  with_.backend.begin_step(rows_of(plan));
 }
 
 void AllReduceStrategy::begin_micro_batch(bool stop) {

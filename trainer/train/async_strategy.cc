@@ -17,10 +17,7 @@ AsyncStrategy::AsyncStrategy(const StrategyInputs& inputs, ps::AsyncClientThread
             [this](const Range& block, const std::vector<tensor::Slice>& parts) {
               servers_.push(block.offset, host_span(parts.front()));
             }) {
-  std::vector<Range> blocks;
-  for (const ps::Piece& piece : plan_.map.cut(0, plan_.layout.size()))
-    blocks.push_back({piece.offset, piece.length});
-  sums_.cut_into(std::move(blocks));
+  sums_.cut_into(blocks_of(plan_));
   servers_.attach(plan_, arrays_of(inputs.parameters));
 }
 
@@ -49,9 +46,7 @@ void AsyncStrategy::start(const Course& course, std::int64_t step) {
 void AsyncStrategy::begin(const StepPlan& plan) {
   sums_.begin(plan);
   statistic_parts_ = static_cast<float>(plan.statistic_parts);
-  std::vector<std::int64_t> rows;
-  for (const MicroBatch& micro : plan.micro_batches) rows.push_back(std::ssize(micro.sample_ids));
-  with_.backend.begin_step(rows);
+  with_.backend.begin_step(rows_of(plan));
   servers_.begin(step_);
 }
 

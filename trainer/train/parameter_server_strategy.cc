@@ -19,10 +19,7 @@ ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
               push(block, parts);
             }),
       first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())) {
-  std::vector<Range> blocks;
-  for (const ps::Piece& piece : plan_.map.cut(0, plan_.layout.size()))
-    blocks.push_back({piece.offset, piece.length});
-  sums_.cut_into(std::move(blocks));
+  sums_.cut_into(blocks_of(plan_));
 }
 
 void ParameterServerStrategy::initialise(const graph::Program& training) {
@@ -56,9 +53,7 @@ void ParameterServerStrategy::start(const Course& course, std::int64_t step) {
 
 void ParameterServerStrategy::begin(const StepPlan& plan) {
   sums_.begin(plan);
-  std::vector<std::int64_t> rows;
-  for (const MicroBatch& micro : plan.micro_batches) rows.push_back(std::ssize(micro.sample_ids));
-  with_.backend.begin_step(rows);
+  with_.backend.begin_step(rows_of(plan));
   std::optional<optim::UpdateStep> terms;
   if (leads()) {
     const optim::LearningRate rate = course_.rate(step_);

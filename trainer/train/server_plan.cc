@@ -18,6 +18,13 @@ ps::Plan plan_for(const backend::Parameters& parameters, int servers) {
   return plan;
 }
 
+std::vector<Range> blocks_of(const ps::Plan& plan) {
+  std::vector<Range> blocks;
+  for (const ps::Piece& piece : plan.map.cut(0, plan.layout.size()))
+    blocks.push_back({piece.offset, piece.length});
+  return blocks;
+}
+
 ps::WorkerArrays arrays_of(const backend::Parameters& parameters) {
   ps::WorkerArrays arrays{.weights = host_span(parameters.weights()), .slots = {}};
   for (int slot = 0; slot < parameters.num_slots(); ++slot)

@@ -30,6 +30,12 @@ comm::ReductionPlan StepCut::reduction() const {
                              : comm::halving_tree(virtual_shards, world_size);
 }
 
+std::vector<std::int64_t> rows_of(const StepPlan& plan) {
+  std::vector<std::int64_t> rows;
+  for (const MicroBatch& micro : plan.micro_batches) rows.push_back(std::ssize(micro.sample_ids));
+  return rows;
+}
+
 StepPlan plan_step(const StepCut& cut, const data::EpochOrder& order, std::int64_t step, int rank) {
   StepPlan plan;
   plan.global_count = order.global_count(step);

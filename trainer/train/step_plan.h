@@ -26,6 +26,9 @@ struct StepPlan {
       0;  // non-empty micro-batches on all ranks: BatchNorm batches that are summed
 };
 
+// Of each micro-batch.
+std::vector<std::int64_t> rows_of(const StepPlan& plan);
+
 // Value. How a step's rows are cut: over ranks (sameWorldSize) or over virtual shards
 // (anyWorldSize), then into `accumulate` micro-batches.
 struct StepCut {
