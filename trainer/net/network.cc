@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <utility>  // before Asio 1.74, which forgets it
 
-#include <boost/asio.hpp>
-#include <boost/asio/ssl.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
 
 #include "trainer/contract/error.h"
 #include "trainer/net/psk.h"
+#include "trainer/net/stream.h"
 
 namespace coxswain::net {
 
@@ -32,27 +32,10 @@ constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(20);
 
 // Resource. One connection, from the first byte.
 struct Link {
-  Link(asio::io_context& io, ssl::context& tls)
-      : stream(io, tls), place_found(io, asio::steady_timer::time_point::max()) {}
+  explicit Link(asio::io_context& io)
+      : stream(io), place_found(io, asio::steady_timer::time_point::max()) {}
 
-  Tcp::socket& socket() { return stream.next_layer(); }
-
-  template <class Buffers>
-  asio::awaitable<void> read(const Buffers& buffers) {
-    if (in_clear) {
-      co_await asio::async_read(stream.next_layer(), buffers, use_awaitable);
-    } else {
-      co_await asio::async_read(stream, buffers, use_awaitable);
-    }
-  }
-  template <class Buffers>
-  asio::awaitable<void> write(const Buffers& buffers) {
-    if (in_clear) {
-      co_await asio::async_write(stream.next_layer(), buffers, use_awaitable);
-    } else {
-      co_await asio::async_write(stream, buffers, use_awaitable);
-    }
-  }
+  Tcp::socket& socket() { return stream.socket(); }
 
   void close() {
     error_code ignored;
@@ -67,8 +50,7 @@ struct Link {
   };
 
   LinkId id = 0;
-  ssl::stream<Tcp::socket> stream;
-  bool in_clear = false;
+  Stream stream;
   bool is_greeting = true;
   bool is_admitted = false;
   bool waits = false;  // for a place
@@ -86,7 +68,7 @@ using LinkPointer = std::shared_ptr<Link>;
 class GreetingDeadline {
  public:
   GreetingDeadline(const LinkPointer& link, Nanoseconds limit)
-      : timer_(link->stream.get_executor(), limit) {
+      : timer_(link->socket().get_executor(), limit) {
     timer_.async_wait([link](const error_code& error) {
       if (!error && link->is_greeting) link->close();
     });
@@ -97,8 +79,8 @@ class GreetingDeadline {
 };
 
 std::string in_words(const error_code& error) {
-  if (error == asio::error::eof || error == ssl::error::stream_truncated ||
-      error == asio::error::connection_reset || error == asio::error::broken_pipe)
+  if (error == asio::error::eof || error == asio::error::connection_reset ||
+      error == asio::error::broken_pipe)
     return "it closed the connection";
   if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor)
     return "it did not answer in time";
@@ -110,19 +92,19 @@ std::string in_words(const error_code& error) {
 asio::awaitable<void> write_frame(Link& link, FrameHead head, const std::string& text) {
   head.length = text.size();
   const HeadBytes bytes = encode(head);
-  const std::array<asio::const_buffer, 2> buffers = {asio::buffer(bytes), asio::buffer(text)};
-  co_await link.write(buffers);
+  std::vector<asio::const_buffer> buffers = {asio::buffer(bytes), asio::buffer(text)};
+  co_await link.stream.write(std::move(buffers));
 }
 
 asio::awaitable<FrameHead> read_head(Link& link) {
   HeadBytes bytes;
-  co_await link.read(asio::buffer(bytes));
+  co_await link.stream.read(std::vector<asio::mutable_buffer>(1, asio::buffer(bytes)));
   co_return decode(bytes);
 }
 
 asio::awaitable<std::string> read_text(Link& link, std::uint64_t length) {
   std::string text(length, '\0');
-  co_await link.read(asio::buffer(text));
+  co_await link.stream.read(std::vector<asio::mutable_buffer>(1, asio::buffer(text)));
   co_return text;
 }
 
@@ -245,8 +227,7 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
 
 // Until the caller has taken the welcome.
 asio::awaitable<void> Network::State::greet_caller(Link& link) {
-  link.socket().set_option(Tcp::no_delay(true));
-  co_await link.stream.async_handshake(ssl::stream_base::server, use_awaitable);
+  co_await link.stream.prove_key(tls.native_handle(), /*is_caller=*/false);
   const FrameHead head = co_await read_head(link);
   if (head.kind != FrameKind::kHello) out_of_turn();
   const auto theirs = hello_of(co_await read_text(link, head.length));
@@ -256,7 +237,7 @@ asio::awaitable<void> Network::State::greet_caller(Link& link) {
     throw Error(ExitCode::kPeerLost, refusal->why);
   }
   co_await write_frame(link, {.kind = FrameKind::kWelcome}, to_json(options.hello));
-  link.in_clear = !options.encrypt;
+  if (!options.encrypt) link.stream.go_on_in_clear();
   if ((co_await read_head(link)).kind != FrameKind::kReady) out_of_turn();
 }
 
@@ -286,8 +267,7 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
     const auto places =
         co_await resolver.async_resolve(address.host, std::to_string(address.port), use_awaitable);
     co_await asio::async_connect(link->socket(), places, use_awaitable);
-    link->socket().set_option(Tcp::no_delay(true));
-    co_await link->stream.async_handshake(ssl::stream_base::client, use_awaitable);
+    co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/true);
     co_await write_frame(*link, {.kind = FrameKind::kHello}, to_json(options.hello));
     refusal = co_await greet_answerer(*link);
     if (refusal->why.empty()) refusal.reset();
@@ -311,13 +291,13 @@ asio::awaitable<Refusal> Network::State::greet_answerer(Link& link) {
   const auto theirs = hello_of(text);
   if (head.kind != FrameKind::kWelcome || !theirs) out_of_turn();
   if (const auto refusal = consider(link, *theirs)) co_return *refusal;
-  link.in_clear = !options.encrypt;
+  if (!options.encrypt) link.stream.go_on_in_clear();
   co_await write_frame(link, {.kind = FrameKind::kReady}, "");
   co_return Refusal{};
 }
 
 LinkPointer Network::State::make_link() {
-  const auto link = std::make_shared<Link>(io, tls);
+  const auto link = std::make_shared<Link>(io);
   link->id = ++last_link;
   return link;
 }
@@ -372,7 +352,7 @@ asio::awaitable<void> Network::State::take_message(Link& link, FrameHead head) {
   }
   std::vector<asio::mutable_buffer> buffers;
   for (const auto& piece : *pieces) buffers.emplace_back(piece.data(), piece.size());
-  co_await link.read(buffers);
+  co_await link.stream.read(std::move(buffers));
   events.received(link.id, head);
 }
 
@@ -391,7 +371,7 @@ asio::awaitable<void> Network::State::write_frames(LinkPointer link) {
       const HeadBytes head = encode(frame.head);
       std::vector<asio::const_buffer> buffers = {asio::buffer(head)};
       for (const auto& piece : frame.pieces) buffers.emplace_back(piece.data(), piece.size());
-      co_await link->write(buffers);
+      co_await link->stream.write(std::move(buffers));
       const FrameKind kind = frame.head.kind;
       const std::uint64_t id = frame.id;
       link->queue.pop_front();

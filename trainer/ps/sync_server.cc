@@ -51,6 +51,7 @@ void SyncServer::begin_step() {
     block.is_summed = false;
   }
   first_unsummed_ = 0;
+  sums_are_finite_ = true;
   terms_.reset();
   decision_.reset();
   std::ranges::fill(finite_, std::nullopt);
@@ -68,10 +69,15 @@ bool SyncServer::brings(int worker, int part) const {
   return part >= first && part < first + reduction_.parts_of_rank[static_cast<std::size_t>(worker)];
 }
 
-std::span<float> SyncServer::staging(Block& block, int part) const {
+std::span<float> SyncServer::place_of(Block& block, int part) {
+  if (reduction_.total_parts() == 1) return Shard::of(shard_.gradients(), block.piece);
+  if (block.staging.size() == 0) {
+    if (spare_staging_.empty())
+      spare_staging_.emplace_back(plan_.map.block() * reduction_.total_parts());
+    block.staging = std::move(spare_staging_.back());
+    spare_staging_.pop_back();
+  }
   const auto length = static_cast<std::size_t>(block.piece.length);
-  if (block.staging.size() == 0)
-    block.staging = tensor::AlignedBuffer<float>(block.piece.length * reduction_.total_parts());
   return block.staging.span().subspan(static_cast<std::size_t>(part) * length, length);
 }
 
@@ -85,7 +91,7 @@ SyncServer::Answer SyncServer::offer(const Push& push) {
   // The workers push in one order: who owes the first block is never told to wait for another.
   if (index >= first_unsummed_ + window_) return {Verdict::kWait};
   state = PartState::kArriving;
-  return {Verdict::kTake, staging(block, push.part)};
+  return {Verdict::kTake, place_of(block, push.part)};
 }
 
 void SyncServer::received(const Push& push) {
@@ -108,12 +114,16 @@ void SyncServer::received(const Push& push) {
 }
 
 void SyncServer::sum(Block& block) {
-  std::vector<float*> parts;
-  for (int part = 0; part < reduction_.total_parts(); ++part)
-    parts.push_back(staging(block, part).data());
-  comm::sum_parts(reduction_, parts, block.piece.length,
-                  shard_.gradients().data() + block.piece.local);
-  block.staging = {};
+  const std::span<float> sums = Shard::of(shard_.gradients(), block.piece);
+  if (block.staging.size() > 0) {
+    std::vector<float*> parts;
+    for (int part = 0; part < reduction_.total_parts(); ++part)
+      parts.push_back(place_of(block, part).data());
+    comm::sum_parts(reduction_, parts, block.piece.length, sums.data());
+    spare_staging_.push_back(std::move(block.staging));
+    block.staging = {};
+  }
+  sums_are_finite_ = sums_are_finite_ && backend::all_finite(sums);
   block.is_summed = true;
   if (is_copied_ && copied_ == step_) copy_sums(block);
 }
@@ -132,9 +142,8 @@ void SyncServer::copy_holds(std::optional<std::int64_t> steps) {
 }
 
 void SyncServer::say_ready() {
-  const bool finite = backend::all_finite(shard_.gradients());
-  if (holds_control()) return server_ready(server_, step_, finite);
-  outbox_.ready(step_, finite);
+  if (holds_control()) return server_ready(server_, step_, sums_are_finite_);
+  outbox_.ready(step_, sums_are_finite_);
 }
 
 void SyncServer::tell_servers_again() {

@@ -93,14 +93,14 @@ class SyncServer {
   enum class PartState : std::uint8_t { kMissing, kArriving, kHere };
   struct Block {
     Piece piece;
-    tensor::AlignedBuffer<float> staging;
+    tensor::AlignedBuffer<float> staging;  // of its parts, unless there is one
     std::vector<PartState> parts;
     int missing = 0;
     bool is_summed = false;
   };
 
   std::size_t find(const Push& push) const;
-  std::span<float> staging(Block& block, int part) const;
+  std::span<float> place_of(Block& block, int part);
   bool brings(int worker, int part) const;
   void sum(Block& block);
   void copy_sums(const Block& block);
@@ -126,6 +126,8 @@ class SyncServer {
   std::vector<Block> blocks_;
   std::size_t first_unsummed_ = 0;
   std::size_t window_ = 1;  // blocks
+  std::vector<tensor::AlignedBuffer<float>> spare_staging_;
+  bool sums_are_finite_ = true;  // of the blocks that are summed
   std::optional<optim::UpdateStep> terms_;
   std::optional<bool> decision_;
   std::optional<bool> last_decision_;        // of the step before
