@@ -134,6 +134,18 @@ train::FailPoint parse_fail_point(const std::string& text) {
                           text, list_words(kPhases)));
 }
 
+// What MXNet's users may not expect of the name: there, dist leaves the sum over the workers as it
+// is, and dist_async counts a late gradient as much as any.
+std::string meaning_of(KvStore store) {
+  if (store == KvStore::kDistAsync)
+    return "kvStore dist_async is parameterServer.mode async: each rank's gradients count at once, "
+           "at a rate divided by their staleness";
+  return fmt::format(
+      "kvStore {} is {}: gradients are averaged over the images of all ranks, and batchSize is "
+      "one rank's unless batchSemantics is global",
+      word(store), has_servers(store) ? "parameterServer.mode sync" : "strategy AllReduce");
+}
+
 }  // namespace
 
 contract::ConfigResult read_configuration(const CommandLine& line) {
@@ -206,6 +218,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   const bool is_first = !env.has_value() || env->incarnation == 0;  // in its place
   if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT"); point && is_first)
     options.fail_point = parse_fail_point(*point);
+  if (config.kv_store != KvStore::kNone) options.notes.push_back(meaning_of(config.kv_store));
   options.identity = contract::identity(config);
   options.trajectory = contract::trajectory(config);
   return options;

@@ -46,6 +46,7 @@ comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) 
   comm::TcpOptions options;
   options.hello = network.hello;
   options.secret = network.secret;
+  options.encrypt = network.encrypt;
   options.addresses = addresses_of(env);
   if (options.hello.rank >= env.world_size)
     throw Error(ExitCode::kBadInput,
@@ -121,9 +122,17 @@ std::unique_ptr<comm::Communicator> make_communicator(
 }
 
 bool trains_apart(const TrainerConfig& config, const std::optional<WorkerEnv>& env) {
+  const bool are_servers = env.has_value() && !env->servers.empty();
+  const KvStore store = config.kv_store;
+  if (store != KvStore::kNone && has_servers(store) != are_servers)
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format("[ps] kvStore is {}, and there are {}servers: write {}", word(store),
+                    are_servers ? "" : "no ",
+                    are_servers ? "dist_sync" : "strategy: ParameterServer in a job, or local"));
   const ServerMode mode = config.parameter_server.mode;
   if (mode == ServerMode::kSync) return false;
-  if (!env.has_value() || env->servers.empty())
+  if (!are_servers)
     throw Error(ExitCode::kBadInput,
                 fmt::format("[ps] parameterServer.mode is {}, but there are no servers: write "
                             "sync, or strategy: ParameterServer in a job",
@@ -155,6 +164,7 @@ net::NetworkOptions network_options(const TrainerConfig& config, const WorkerEnv
   options.hello.world_size = env.world_size;
   options.hello.fingerprint = fmt::format("{:016x}", tensor::fnv1a(contract::to_yaml(config)));
   const auto key = contract::read_small_file(env.key, kMaxKeyFile);
+  options.encrypt = config.communication.encryption == Encryption::kTls;
   options.secret = net::secret_of_hex(key.value_or(""), env.key.string());
   return options;
 }

@@ -13,7 +13,7 @@
 #include "trainer/ps/async_training.h"
 #include "trainer/ps/serve.h"
 #include "trainer/ps/sync_training.h"
-#include "trainer/report/progress_endpoint.h"
+#include "trainer/report/server_endpoint.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/step_plan.h"
 
@@ -35,22 +35,15 @@ void stop_on_signals(std::atomic<bool>& stop) {
   }).detach();
 }
 
-std::unique_ptr<report::ProgressEndpoint> open_endpoint(const WorkerEnv& env) {
-  report::ProgressEndpointOptions options;
-  const bool is_local = !env.run_dir.empty();  // then any port will do
-  options.port = static_cast<std::uint16_t>(is_local ? 0 : env.rank_port);
-  return std::make_unique<report::ProgressEndpoint>(options);
-}
-
 std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
                                         const train::TrainOptions& options,
                                         ps::ServerOptions server) {
   const int num_slots = static_cast<int>(train::slot_names(options).size());
   if (config.parameter_server.mode == ServerMode::kSync) {
     ps::SyncOptions sync;
-    sync.reduction = train::StepCut{server.hello.world_size, options.virtual_shards,
-                                    options.accumulate}
-                         .reduction();
+    sync.reduction =
+        train::StepCut{server.hello.world_size, options.virtual_shards, options.accumulate}
+            .reduction();
     sync.rule = options.rule;
     sync.num_slots = num_slots;
     return std::make_unique<ps::SyncTraining>(std::move(server), std::move(sync));
@@ -79,12 +72,15 @@ void serve(const contract::TrainerConfig& config, const WorkerEnv& env,
   patience.on_waiting = [&env](const std::string& missing) {
     fmt::print(stderr, "coxswain-trainer: server {}: missing: {}\n", env.index, missing);
   };
-  if (const auto& point = options.fail_point;
-      point && point->phase == train::Phase::kServe && point->rank == env.index)
-    patience.on_turn = [at = point->step, is_first = env.attempt == 0](std::int64_t step) {
-      if (is_first && step >= at) std::raise(SIGKILL);
-    };
-  const auto endpoint = open_endpoint(env);
+  const bool is_local = !env.run_dir.empty();  // then any port will do
+  report::ServerEndpoint endpoint("::", static_cast<std::uint16_t>(is_local ? 0 : env.rank_port));
+  const std::optional<train::FailPoint> point = options.fail_point;
+  const bool is_to_fail =
+      point && point->phase == train::Phase::kServe && point->rank == env.index && env.attempt == 0;
+  patience.on_turn = [&](const ps::Server& now) {
+    if (is_to_fail && now.step() >= point->step) std::raise(SIGKILL);
+    endpoint.set({now.step(), now.connected_workers(), now.received_bytes(), now.sent_bytes()});
+  };
   ps::serve(network, *server, patience, stop);
 }
 

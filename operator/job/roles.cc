@@ -25,7 +25,9 @@ bool is_anothers_that_outlives_a_pod(const Spec& spec) {
 bool is_synchronous(const Spec& spec) {
   const std::string mode =
       contract::text_at(contract::member(*spec.training, "parameterServer"), "mode");
-  return mode.empty() || mode == word(ServerMode::kSync);
+  if (mode.empty())
+    return contract::text_at(*spec.training, "kvStore") != word(KvStore::kDistAsync);
+  return mode == word(ServerMode::kSync);
 }
 
 bool trains_with_servers(const Spec& spec) {

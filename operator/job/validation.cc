@@ -196,10 +196,15 @@ void check_training(const TrainingJob& job, Problems& problems) {
   if (config.communication.backend == CommunicationBackend::kTcp && by_mpirun)
     problems.push_back({"spec.training.communication.backend", 0,
                         "tcp is for launcher Env; write auto, or launcher: Env"});
-  if (job.spec.training->contains("parameterServer") &&
-      job.spec.strategy != Strategy::kParameterServer)
+  const bool has_servers = job.spec.strategy == Strategy::kParameterServer;
+  if (job.spec.training->contains("parameterServer") && !has_servers)
     problems.push_back({"spec.training.parameterServer", 0,
                         "only with strategy ParameterServer; remove it or set the strategy"});
+  if (config.kv_store != KvStore::kNone && coxswain::has_servers(config.kv_store) != has_servers)
+    problems.push_back(
+        {"spec.training.kvStore", 0,
+         fmt::format("{} is for strategy {}", word(config.kv_store),
+                     word(has_servers ? Strategy::kAllReduce : Strategy::kParameterServer))});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,

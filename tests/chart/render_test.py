@@ -166,8 +166,9 @@ class Texts(unittest.TestCase):
     def test_alerts_and_dashboard_use_what_is_exported(self):
         exported = set(re.findall(r'"(coxswain_\w+)"', (
             ROOT / "operator/controller/metrics.cc").read_text()))
-        exported |= {"coxswain_" + name for name in re.findall(r'gauge\(text, "(\w+)"', (
-            ROOT / "trainer/report/progress_endpoint.cc").read_text())}
+        for role in ("progress", "server"):
+            text = (ROOT / f"trainer/report/{role}_endpoint.cc").read_text()
+            exported |= {"coxswain_" + name for name in re.findall(r'(?:gauge|counter)\(text, "(\w+)"', text)}
         dashboard = json.loads((CHART / "files/dashboard.json").read_text())
         asked = " ".join(target["expr"] for panel in dashboard["panels"]
                          for target in panel.get("targets", []))
@@ -177,7 +178,7 @@ class Texts(unittest.TestCase):
         self.assertEqual(set(), used - exported)
         self.assertEqual(set(), exported - used - {
             "coxswain_training_epoch", "coxswain_training_epochs", "coxswain_training_world_size",
-            "coxswain_checkpoint_bytes"}, "nobody looks at these")
+            "coxswain_checkpoint_bytes", "coxswain_server_step"}, "nobody looks at these")
 
 
 if __name__ == "__main__":

@@ -110,6 +110,9 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"virtualShards", "batchSemantics=global reproducible=anyWorldSize", {"2", "4"}},
       {.key = "communication.backend"},
       {"communication.bucketBytes", "", {"4096", "1048576"}, 2},
+      {"communication.encryption", "", {"tls", "none"}},
+      // The others are names for these, or need servers.
+      {"kvStore", "", {"none", "local"}},
       {.key = "parameterServer.mode"},
       {"parameterServer.staleness", "parameterServer.mode=ssp", {"4", "0"}},
       {"evaluate.everyEpochs", "", {"1", "2", "0"}},

@@ -149,8 +149,31 @@ constexpr Words<CommunicationBackend, 3> words_of(CommunicationBackend) {
 // none gets further ahead of the slowest than a bound.
 enum class ServerMode { kSync, kAsync, kSsp };
 constexpr Words<ServerMode, 3> words_of(ServerMode) {
-  return {
-      {{ServerMode::kSync, "sync"}, {ServerMode::kAsync, "async"}, {ServerMode::kSsp, "ssp"}}};
+  return {{{ServerMode::kSync, "sync"}, {ServerMode::kAsync, "async"}, {ServerMode::kSsp, "ssp"}}};
+}
+
+// MXNet's name for how gradients are summed; kNone: not given.
+enum class KvStore { kNone, kLocal, kDevice, kDist, kDistSync, kDistDeviceSync, kDistAsync };
+constexpr Words<KvStore, 7> words_of(KvStore) {
+  return {{{KvStore::kNone, "none"},
+           {KvStore::kLocal, "local"},
+           {KvStore::kDevice, "device"},
+           {KvStore::kDist, "dist"},
+           {KvStore::kDistSync, "dist_sync"},
+           {KvStore::kDistDeviceSync, "dist_device_sync"},
+           {KvStore::kDistAsync, "dist_async"}}};
+}
+constexpr bool has_servers(KvStore store) {
+  return store != KvStore::kNone && store != KvStore::kLocal && store != KvStore::kDevice;
+}
+constexpr ServerMode mode_of(KvStore store) {
+  return store == KvStore::kDistAsync ? ServerMode::kAsync : ServerMode::kSync;
+}
+
+// Of what ranks and servers say to each other over TCP.
+enum class Encryption { kTls, kNone };
+constexpr Words<Encryption, 2> words_of(Encryption) {
+  return {{{Encryption::kTls, "tls"}, {Encryption::kNone, "none"}}};
 }
 
 enum class Device { kCpu };

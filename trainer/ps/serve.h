@@ -13,8 +13,8 @@ struct ServeOptions {
   int startup_seconds = 600;  // until training begins, and for somebody to come back
   // Now and then while workers are missing: which.
   std::function<void(const std::string& missing)> on_waiting = nullptr;
-  // Often: how many steps are done.
-  std::function<void(std::int64_t step)> on_turn = nullptr;
+  // Often.
+  std::function<void(const Server& server)> on_turn = nullptr;
 };
 
 // Serves until `stop`. Throws Error(69) when training has not begun in time, 71 when all workers

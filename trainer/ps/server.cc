@@ -88,6 +88,7 @@ std::optional<net::Pieces> Server::place(net::LinkId link, const net::FrameHead&
 void Server::received(net::LinkId link, const net::FrameHead& head) {
   Peer& peer = peers_.at(link);
   peer.silent_ticks = 0;
+  received_bytes_ += head.length;
   take(peer, message_of(head));
 }
 
@@ -129,6 +130,7 @@ void Server::say(net::LinkId link, const Message& message, std::span<std::byte> 
   if (!peers_.at(link).has_joined) return;
   net::Pieces pieces;
   if (!bytes.empty()) pieces.push_back(bytes);
+  sent_bytes_ += bytes.size();
   links_->send(link, label_of(message), std::move(pieces), 0);
 }
 

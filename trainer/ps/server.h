@@ -33,6 +33,9 @@ class Server : public net::NetworkEvents {
   virtual bool has_begun() const = 0;
   virtual std::int64_t step() const = 0;  // that are done
   bool has(int worker) const { return workers_.contains(worker); }
+  int connected_workers() const { return static_cast<int>(workers_.size()); }
+  std::uint64_t received_bytes() const { return received_bytes_; }
+  std::uint64_t sent_bytes() const { return sent_bytes_; }
   // Nobody is there who could go on.
   virtual bool is_stuck() const { return workers_.empty(); }
   std::string missing_workers() const;  // "worker 1 (why it left), ..."; empty: none
@@ -100,6 +103,8 @@ class Server : public net::NetworkEvents {
   std::map<int, net::LinkId> workers_;  // that are there
   std::map<int, net::LinkId> servers_;
   std::map<int, std::string> farewells_;  // why a worker left last
+  std::uint64_t received_bytes_ = 0;
+  std::uint64_t sent_bytes_ = 0;
   std::optional<net::Refusal> refused_;
 };
 

@@ -130,10 +130,10 @@ class SyncServer {
   bool sums_are_finite_ = true;  // of the blocks that are summed
   std::optional<optim::UpdateStep> terms_;
   std::optional<bool> decision_;
-  std::optional<bool> last_decision_;        // of the step before
+  std::optional<bool> last_decision_;  // of the step before
   const bool is_copied_;
-  std::optional<std::int64_t> copied_;  // steps
-  bool owes_weights_ = false;           // of the step before, to all
+  std::optional<std::int64_t> copied_;       // steps
+  bool owes_weights_ = false;                // of the step before, to all
   std::vector<std::optional<bool>> finite_;  // of each server; where the control segment is
   std::optional<backend::ControlFloats> outcome_;
 };

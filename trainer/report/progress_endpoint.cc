@@ -2,22 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "trainer/contract/rfc3339.h"
+#include "trainer/report/prometheus_text.h"
 
 namespace coxswain::report {
 
 namespace {
-
-// One gauge with its two comment lines; nothing when the value is not known.
-void gauge(std::string& text, std::string_view name, std::string_view help,
-           std::optional<double> value) {
-  if (!value || !std::isfinite(*value)) return;
-  text += fmt::format("# HELP coxswain_{0} {1}\n# TYPE coxswain_{0} gauge\ncoxswain_{0} {2}\n",
-                      name, help, *value);
-}
 
 // A checkpoint that was there before.
 contract::CheckpointProgress describe(const std::filesystem::path& checkpoint, std::int64_t step,
@@ -26,10 +18,9 @@ contract::CheckpointProgress describe(const std::filesystem::path& checkpoint, s
   const auto written = std::filesystem::last_write_time(checkpoint, error);
   contract::CheckpointProgress found{
       .step = step,
-      .time = to_rfc3339(
-          error ? now
-                : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
-                      std::chrono::file_clock::to_sys(written))),
+      .time = to_rfc3339(error ? now
+                               : std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+                                     std::chrono::file_clock::to_sys(written))),
       .path = checkpoint.filename().string(),
       .bytes = 0};
   std::filesystem::directory_iterator file(checkpoint, error);
@@ -162,7 +153,7 @@ std::optional<contract::HttpResponse> ProgressEndpoint::answer(const std::string
                                   .body = contract::to_json(latest())};
   }
   if (path == "/metrics") {
-    return contract::HttpResponse{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+    return contract::HttpResponse{.content_type = std::string(kPrometheusType),
                                   .body = to_metrics(latest())};
   }
   return std::nullopt;

@@ -19,7 +19,7 @@ std::string to_metrics(const contract::ProgressDocument& document);
 
 struct ProgressEndpointOptions {
   std::string address = "::";  // every one
-  std::uint16_t port = 9400;  // 0: a free one
+  std::uint16_t port = 9400;   // 0: a free one
   std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
 };
 

@@ -132,6 +132,7 @@ void AsyncLoop::start(const ps::Standing& standing) {
   now_->loader = make_loader(options_, with_, [this] { return batches_.next(); }, kLoaderDepth);
   base_ = now_->state;
   now_->info.world_size = access_.workers;
+  now_->info.ranks_train_apart = true;
   if (!leads()) return;
   reporter_.emplace(&with_.observer, options_.report_every_steps, with_.now);
   with_.observer.started(now_->info);

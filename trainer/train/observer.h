@@ -20,7 +20,8 @@ struct RunInfo {
   std::int64_t epochs = 0;
   std::int64_t total_steps = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t global_batch = 0;
+  std::int64_t global_batch = 0;          // of a step
+  bool ranks_train_apart = false;         // each makes steps of its own
   double lr = 0;                          // in force, after scaling
   std::string fingerprint;
   std::vector<std::string> notes;         // e.g. "resumed step-00000400.g1: continues bit for bit"

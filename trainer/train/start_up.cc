@@ -83,6 +83,7 @@ class StartUp {
   }
 
   Started run() {
+    notes() = options_.notes;
     make_strategy();
     if (with_.test != nullptr) data::require_one_kind(with_.training, *with_.test);
     now_.state = first_state(options_, with_);

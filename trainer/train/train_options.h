@@ -83,6 +83,7 @@ struct TrainOptions {
   std::map<std::string, std::string> identity;  // configuration keys by what a change of them means
   std::map<std::string, std::string> trajectory;
   std::optional<FailPoint> fail_point;
+  std::vector<std::string> notes;  // to be told at the start
 };
 
 }  // namespace coxswain::train

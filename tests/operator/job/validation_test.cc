@@ -168,6 +168,8 @@ std::vector<Case> values() {
       {"training_servers_without_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n"
                      "    parameterServer: {mode: ssp, staleness: 2}\n")},
+      {"training_kv_store_of_another_strategy",
+       with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: dist_sync\n")},
       {"training_not_in_this_version",
        with_training("    model: mlp\n    data: {format: recordio}\n")},
       {"training_too_few_shards",

@@ -267,7 +267,7 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
        "communication, parameterServer, evaluate, nonFinite, report, checkpoint, model, epochs, "
        "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
-       "seed, reproducible, virtualShards, stepDeadlineSeconds, device, threads"},
+       "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
       {"report: {tensorboard: true}",
        "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},
@@ -302,6 +302,9 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "sameWorldSize"},
       {any + "batchSemantics: global\nparameterServer: {mode: async}",
        "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs parameterServer.mode: sync"},
+      {std::string(kHead) + "kvStore: dist_async\nparameterServer: {mode: sync}",
+       "65 [config] job.yaml:3:1: kvStore: dist_async is parameterServer.mode async, and here that "
+       "is sync: give one"},
       {std::string(kHead) + "parameterServer: {staleness: 2}",
        "65 [config] job.yaml:3:19: parameterServer.staleness: only with parameterServer.mode ssp; "
        "here it is sync"},

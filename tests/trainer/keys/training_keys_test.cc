@@ -84,13 +84,15 @@ class LoggedCommunicator : public comm::Communicator {
 // What was told, without the measured times and what merely repeats the configuration.
 std::string to_text(const train::Told& told) {
   std::string text;
-  for (const auto& info : told.started)
+  for (const auto& info : told.started) {
+    text += fmt::format("{}\n", fmt::join(info.notes, "\n"));
     text += fmt::format(
         "{}: {} parameters, {} MACs, {} ranks x {} threads, {} + {} images, {} steps, "
         "{} an epoch, batch {}, from step {}, epoch {}\n",
         info.fingerprint, info.parameters, info.multiply_accumulates, info.world_size, info.threads,
         info.training_samples, info.test_samples, info.total_steps, info.steps_per_epoch,
         info.global_batch, info.first_step, info.epoch);
+  }
   for (const auto& step : told.steps)
     text += fmt::format("step {} of epoch {}: loss {}, lr {}\n", step.step, step.epoch, step.loss,
                         step.lr);
@@ -130,6 +132,13 @@ class Places {
     }
   }
   std::string path() const { return root_.path().string(); }
+  // What a process of a job is told, as far as its connections need it.
+  contract::WorkerEnv env() const {
+    contract::WorkerEnv env;
+    env.key = root_.path() / "key";
+    std::ofstream(env.key) << std::string(64, 'a');
+    return env;
+  }
   std::vector<std::string> saved() const {
     std::vector<std::string> names;
     for (const char* place : {"saved", "elsewhere"})
@@ -190,9 +199,8 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
     auto& clock = clocks[static_cast<std::size_t>(rank)];
     return clock += std::chrono::seconds(change.seconds_a_look);
   };
-  std::string seen =
-      fmt::format("deadline of a step: {} s, {} threads prepare images\n",
-                  mpi_options(config).step_deadline_seconds, options.data_workers);
+  std::string seen = fmt::format("deadline of a step: {} s, {} threads prepare images\n",
+                                 mpi_options(config).step_deadline_seconds, options.data_workers);
   for (const train::Outcome& outcome : run_ranks(options, world))
     seen += fmt::format("{}\nweights {} slots {}\n{}", outcome.error, digest(outcome.weights),
                         digest(outcome.slots), to_text(outcome.told));
@@ -211,7 +219,8 @@ std::string effects(const TrainingChange& change, std::string_view value) {
   }
   for (int earlier = 0; earlier < change.earlier_runs; ++earlier) run(change, config, earlier + 1);
   std::string seen =
-      fmt::format("ahead of the slowest: {}\n", staleness_bound(config).value_or(-1));
+      fmt::format("ahead of the slowest: {}; encrypted: {}\n", staleness_bound(config).value_or(-1),
+                  network_options(config, places.env(), 0).encrypt);
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include "tests/support/test_flags.h"
 #include "tests/trainer/report/samples.h"
 #include "trainer/report/observers.h"
+#include "trainer/report/server_endpoint.h"
 
 namespace coxswain::report {
 
@@ -35,6 +36,25 @@ TEST(ProgressEndpoint, has_nothing_to_say_before_the_start) {
   EXPECT_EQ(get(endpoint, "/progress"), "{}");
   EXPECT_EQ(get(endpoint, "/metrics"), "");
   EXPECT_EQ(get(endpoint, "/other"), "nothing");
+}
+
+TEST(ServerEndpoint, serves_the_latest_figures) {
+  ServerEndpoint endpoint("127.0.0.1", 0);
+  endpoint.set({.step = 7, .workers = 2, .received_bytes = 5'000'000'000, .sent_bytes = 3});
+  const auto ask = [&](const char* path) {
+    return contract::http_get("127.0.0.1", endpoint.port(), path, std::chrono::seconds(5), 65536)
+        .value_or("nothing");
+  };
+  EXPECT_EQ(ask("/healthz"), "ok\n");
+  EXPECT_EQ(ask("/progress"), "nothing");
+  const std::string metrics = ask("/metrics");
+  EXPECT_NE(metrics.find("\ncoxswain_server_step 7\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("\ncoxswain_server_workers 2\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("# TYPE coxswain_server_received_bytes_total counter\n"
+                         "coxswain_server_received_bytes_total 5000000000\n"),
+            std::string::npos)
+      << metrics;
+  EXPECT_NE(metrics.find("\ncoxswain_server_sent_bytes_total 3\n"), std::string::npos) << metrics;
 }
 
 TEST(ProgressEndpoint, serves_the_latest_progress) {

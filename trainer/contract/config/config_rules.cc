@@ -23,10 +23,9 @@ void check_meaning(const TrainerConfig& config, const std::set<std::string, std:
                    const ReportRule& report) {
   for (const Field& field : kFields) {
     if (!given.contains(field.key) || applies(field, config)) continue;
-    report(field.key,
-           fmt::format("only with {} {}; here it is {}", field.only_key,
-                       one_of(split_choices(field.only_values)),
-                       value_text(field_of(field.only_key), config)));
+    report(field.key, fmt::format("only with {} {}; here it is {}", field.only_key,
+                                  one_of(split_choices(field.only_values)),
+                                  value_text(field_of(field.only_key), config)));
   }
 }
 
@@ -66,6 +65,15 @@ void check_schedule(const TrainerConfig& config, const ReportRule& report) {
     report("lrSchedule.scaling",
            "must be none with batchSemantics global: the batch doesn't grow with the ranks");
   }
+}
+
+void check_kv_store(const TrainerConfig& config, const ReportRule& report) {
+  const KvStore store = config.kv_store;
+  if (store == KvStore::kNone) return;
+  const ServerMode mode = config.parameter_server.mode;
+  if (mode != mode_of(store))
+    report("kvStore", fmt::format("{} is parameterServer.mode {}, and here that is {}: give one",
+                                  word(store), word(mode_of(store)), word(mode)));
 }
 
 void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
@@ -112,6 +120,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
     report("optimizer.momentum", "must be above 0 with nesterov");
   }
   check_schedule(config, report);
+  check_kv_store(config, report);
   check_reproducible(config, report);
 }
 
@@ -123,6 +132,8 @@ void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<
   if (!given.contains("optimizer.momentum")) {
     optimizer.momentum = optimizer.name == OptimizerKind::kNesterov ? 0.9 : 0;
   }
+  if (!given.contains("parameterServer.mode"))
+    config.parameter_server.mode = mode_of(config.kv_store);
   if (!config.epochs && !config.steps) config.epochs = kDefaultEpochs;
 }
 

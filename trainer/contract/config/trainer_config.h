@@ -58,6 +58,7 @@ struct LrScheduleConfig {
 struct CommunicationConfig {
   CommunicationBackend backend = CommunicationBackend::kAuto;
   std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
+  Encryption encryption = Encryption::kTls;
   bool operator==(const CommunicationConfig&) const = default;
 };
 
@@ -103,6 +104,7 @@ struct TrainerConfig {
   Reproducible reproducible = Reproducible::kSameWorldSize;
   std::int64_t virtual_shards = 8;
   CommunicationConfig communication;
+  KvStore kv_store = KvStore::kNone;
   ParameterServerConfig parameter_server;
   EvaluateConfig evaluate;
   std::int64_t non_finite_skip = 10;
