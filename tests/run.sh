@@ -65,7 +65,7 @@ if $build; then exit; fi
 if $is_root && $has_kubernetes; then
   stage "fetch: packages for images of pods"
   tests/cluster/images.sh
-  if $all || $cluster; then tests/cluster/images.sh pytorch; fi
+  if $all || $cluster; then tests/cluster/images.sh pytorch mxnet; fi
 fi
 
 if $cluster; then

@@ -4,6 +4,7 @@
 #   pause        localhost/pause:1     keeps a pod's namespaces; a static binary, packed by hand
 #   base         localhost/base:1      Debian, as debian:bookworm-slim is; what ours are built on
 #   pytorch      localhost/pytorch:1   Debian's PyTorch, an image that is not ours; not in "all"
+#   mxnet        localhost/mxnet:1     MXNet 1.9.1 and the digits; not in "all"
 #   operator     localhost/coxswain/operator:VERSION     by docker/build.sh, with the programs of
 #   trainer-cpu  localhost/coxswain/trainer-cpu:VERSION  build/release/bin as they are there now
 #
@@ -69,15 +70,30 @@ make_base() {
   "${BUILDAH[@]}" pull -q "docker-archive:$IMAGES/base.tar" >/dev/null
 }
 
+# make_foreign NAME CONTEXT: images/NAME.Dockerfile with what the folder holds.
+make_foreign() {
+  local tag=localhost/$1:1
+  "${BUILDAH[@]}" build --layers --timestamp 0 --pull=false -f "$HERE/images/$1.Dockerfile" \
+    -t "$tag" "$2" >"$IMAGES/$1.log" 2>&1 ||
+    { tail -20 "$IMAGES/$1.log" >&2; die "$1 could not be built: $IMAGES/$1.log"; }
+  "${BUILDAH[@]}" push -q "$tag" "docker-archive:$IMAGES/$1.tar.part:$tag" >/dev/null
+  mv "$IMAGES/$1.tar.part" "$IMAGES/$1.tar"
+}
+
 make_pytorch() {
-  local tag=localhost/pytorch:1
   [ ! -f "$IMAGES/pytorch.tar" ] || return 0
   log "pytorch: 200 MB of packages"
-  "${BUILDAH[@]}" build --layers --timestamp 0 --pull=false -f "$HERE/images/pytorch.Dockerfile" \
-    -t "$tag" "$ROOT/docker" >"$IMAGES/pytorch.log" 2>&1 ||
-    { tail -20 "$IMAGES/pytorch.log" >&2; die "pytorch could not be built: $IMAGES/pytorch.log"; }
-  "${BUILDAH[@]}" push -q "$tag" "docker-archive:$IMAGES/pytorch.tar.part:$tag" >/dev/null
-  mv "$IMAGES/pytorch.tar.part" "$IMAGES/pytorch.tar"
+  make_foreign pytorch "$ROOT/docker"
+}
+
+make_mxnet() {
+  [ ! -f "$IMAGES/mxnet.tar" ] || return 0
+  log "mxnet: 100 MB of packages"
+  mkdir "$WORK/mxnet"
+  python3 -m pip download -q --only-binary :all: --python-version 3.11 -d "$WORK/mxnet/wheels" \
+    -r "$ROOT/tests/bench/parameter_server/requirements.txt" >&2
+  cp -r "$ROOT/docker/install.sh" "$ROOT/examples/data/mnist" "$WORK/mxnet"
+  make_foreign mxnet "$WORK/mxnet"
 }
 
 make_ours() {
@@ -93,6 +109,7 @@ make_images() {
       pause) make_pause;;
       base) make_base;;
       pytorch) make_base; make_pytorch;;
+      mxnet) make_base; make_mxnet;;
       operator|trainer-cpu) ours+=("$name");;
       *) usage_error;;
     esac

@@ -72,6 +72,41 @@ def mxnet_lab(python):
     return last_json([python, PEER, "train", "2", "2", SYNC, "--batch=128", "--repeats=4"])["median"]
 
 
+def push_pull(**options):
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    return last_json(["build/release/bin/push_pull_bench", *flags])
+
+
+# Limits of our own: a row's name, a function of it, at most what.
+def small_request(share):
+    times = sorted(push_pull(megabytes=0.001, repeats=2000, tls="on")["milliseconds"])
+    return times[int(share * len(times))]
+
+
+def memory(servers, weights):
+    """MiB of a server above 2.5 times what it holds, its own and, of several, another's."""
+    return max(push_pull(workers=servers, servers=servers, megabytes=MEGABYTES, repeats=5)["serverMiB"]) - 2.5 * weights
+
+
+def crowd(part):
+    """64 workers push 2 MB to one server as they like."""
+    result = push_pull(workers=64, servers=1, megabytes=2, repeats=40, mode="async")
+    mean = statistics.mean(result["steps"])
+    return {"fairness": max(abs(steps - mean) for steps in result["steps"]) / mean * 100,
+            "memory": result["serverMiB"][0]}[part]
+
+
+MIB = MEGABYTES * 1e6 / 2**20
+LIMITS = [
+    ("a small request, median, ms", (small_request, 0.5), 0.1),
+    ("a small request, 99 %, ms", (small_request, 0.99), 1),
+    ("memory above 2.5 x 45 MB, 1 server, MiB", (memory, 1, MIB), 64),
+    ("memory above 2.5 x 45 MB, 2 servers, MiB", (memory, 2, MIB), 64),
+    ("64 workers: furthest from the mean, %", (crowd, "fairness"), 5),
+    ("64 workers: memory of the server, MiB", (crowd, "memory"), 64 + 2.5 * 2),
+]
+
+
 # A row's name, our side, the other side (each a function and what it is told), how many times as good we should be.
 PUSH_PULL = [
     ("1 worker, 1 server", (our_push_pull, 1, 1, SYNC, "off"), (mxnet_push_pull, 1, 1, SYNC), 3),
@@ -118,6 +153,16 @@ def compare(title, rows, rounds, arguments, is_time):
     return results
 
 
+def check_limits(rows):
+    print(f"\n{'limits':<42}{'ours':>9}{'at most':>9}")
+    results = []
+    for name, (function, *told), most in rows:
+        ours = function(*told)
+        print(f"{name:<42}{ours:9.2f}{most:9.2f} {'ok' if ours <= most else 'ABOVE'}", flush=True)
+        results.append({"row": name, "ours": ours, "atMost": most})
+    return results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", required=True, help="interpreter that has MXNet")
@@ -129,6 +174,7 @@ def main():
     results = compare(f"ms of push + pull, {MEGABYTES} MB", PUSH_PULL, arguments.rounds, arguments, is_time=True)
     results += compare("images/s, 2 workers of 128, 2 servers", IMAGES, max(1, arguments.rounds // 6), arguments,
                        is_time=False)
+    results += check_limits([row for row in LIMITS if re.search(arguments.rows, row[0])])
     if arguments.json:
         with open(arguments.json, "w") as out:
             json.dump(results, out, indent=1)

@@ -1,11 +1,14 @@
 // A push and a pull of so many megabytes by every worker, over loopback, each worker and server a
 // process of its own:
 //
-//   push_pull_bench --workers=2 --servers=2 --megabytes=45 --repeats=20 --tls=on
+//   push_pull_bench --workers=2 --servers=2 --megabytes=45 --repeats=20 --tls=on --mode=sync
 //
-// Prints one line, {"milliseconds": [...]}: of each repeat, worker 0's time.
+// Prints one line, {"milliseconds": [...], "steps": [...], "serverMiB": [...]}: of each repeat,
+// worker 0's time; how many each worker made until worker 0 had ended; the most memory of each
+// server.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,12 +16,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "trainer/contract/error.h"
+#include "trainer/ps/async_client_thread.h"
+#include "trainer/ps/async_training.h"
 #include "trainer/ps/client_thread.h"
 #include "trainer/ps/serve.h"
 #include "trainer/ps/sync_training.h"
@@ -32,9 +38,16 @@ using Floats = std::vector<float>;
 struct Options {
   int workers = 1;
   int servers = 1;
-  std::int64_t megabytes = 45;
+  double megabytes = 45;
   int repeats = 20;
   bool tls = true;
+  bool async = false;
+};
+
+// Of all processes.
+struct Shared {
+  std::atomic<bool> is_over = false;  // worker 0 has made its repeats
+  std::atomic<std::int64_t> steps[256] = {};
 };
 
 constexpr int kFirstPort = 28000;
@@ -71,41 +84,112 @@ pid_t in_child(const std::function<void()>& work) {
   _exit(0);
 }
 
+std::unique_ptr<Server> make_server(const Options& options, ServerOptions server) {
+  if (options.async)
+    return std::make_unique<AsyncTraining>(
+        std::move(server), AsyncOptions{.rule = {}, .num_slots = 0, .staleness = std::nullopt});
+  return std::make_unique<SyncTraining>(
+      std::move(server),
+      SyncOptions{.reduction = comm::in_rank_order(options.workers), .rule = {}, .num_slots = 0});
+}
+
 void serve_forever(const Options& options, int index) {
   net::NetworkOptions network = network_of(options, "server", index);
   network.port = addresses(options)[static_cast<std::size_t>(index)].port;
-  SyncTraining server({network.hello, addresses(options)},
-                      {.reduction = comm::in_rank_order(options.workers),
-                       .rule = {},
-                       .num_slots = 0});
+  const auto server = make_server(options, {network.hello, addresses(options)});
   const std::atomic<bool> stop = false;
-  serve(network, server, {.startup_seconds = 60}, stop);
+  serve(network, *server, {.startup_seconds = 60}, stop);
 }
 
-void work(const Options& options, int rank) {
+constexpr optim::UpdateStep kTerms{.lr = 0.1F};
+constexpr std::chrono::seconds kOthersBegin{2};  // worker 0 has handed over by then
+
+// A worker, whichever the mode: one push and pull of `gradients` a call.
+class Pusher {
+ public:
+  Pusher(const Options& options, int rank, const Plan& plan, Floats& weights)
+      : options_(options), rank_(rank), plan_(plan) {
+    const net::NetworkOptions network = network_of(options, "worker", rank);
+    const ClientOptions client{
+        .worker = rank, .servers = addresses(options), .startup_deadline = 60};
+    const WorkerArrays arrays{.weights = weights, .slots = {}};
+    if (options.async) {
+      async_ = std::make_unique<AsyncClientThread>(network, client, nullptr);
+      async_->attach(plan, arrays);
+      if (rank == 0) async_->hand_over(0, 0);
+    } else {
+      sync_ = std::make_unique<ClientThread>(network, client, plan, arrays);
+      sync_->await_servers();
+      if (rank == 0) sync_->hand_over(0, 0);
+    }
+    if (rank > 0) std::this_thread::sleep_for(kOthersBegin);
+  }
+
+  void push_and_pull(std::int64_t repeat, Floats& gradients) {
+    if (async_) {
+      async_->begin(repeat * options_.workers + rank_);
+    } else {
+      sync_->begin(repeat, rank_ == 0 ? std::optional(kTerms) : std::nullopt);
+    }
+    for (const Piece& block : plan_.map.cut(0, plan_.layout.size())) {
+      const auto floats = std::span(gradients).subspan(static_cast<std::size_t>(block.offset),
+                                                       static_cast<std::size_t>(block.length));
+      if (async_) {
+        async_->push(block.offset, floats);
+      } else {
+        sync_->push({block.offset, rank_, floats});
+      }
+    }
+    if (async_) {
+      async_->finish_push(kTerms);
+    } else {
+      sync_->finish_step();
+    }
+  }
+
+ private:
+  const Options& options_;
+  const int rank_;
+  const Plan& plan_;
+  std::unique_ptr<ClientThread> sync_;
+  std::unique_ptr<AsyncClientThread> async_;
+};
+
+void work(const Options& options, int rank, Shared& shared) {
+  const auto floats = static_cast<std::int64_t>(options.megabytes * 1e6 / 4);
   const auto layout = tensor::pack(
-      {{.name = "w", .dims = {}, .offset = 0, .stored = options.megabytes * 1'000'000 / 4}});
+      {{.name = "w", .dims = {}, .offset = 0, .stored = std::max<std::int64_t>(1, floats)}});
   const Plan plan{layout, 0, ShardMap(layout, options.servers)};
   Floats weights(static_cast<std::size_t>(layout.size())), gradients(weights.size(), 0.001F);
-  ClientThread servers(network_of(options, "worker", rank),
-                       {.worker = rank, .servers = addresses(options), .startup_deadline = 60},
-                       plan, {.weights = weights, .slots = {}});
-  servers.await_servers();
-  if (rank == 0) servers.hand_over(0, 0);
-  else std::this_thread::sleep_for(std::chrono::seconds(2));  // the other has, by then
+  Pusher pusher(options, rank, plan, weights);
   std::vector<double> milliseconds;
-  for (int step = 0; step < options.repeats; ++step) {
+  // Worker 0's first ones: the others are not there yet.
+  const int alone = options.workers > 1 ? 1 : 0;
+  const auto goes_on = [&](int step) {
+    if (rank == 0) return step < options.repeats + alone;
+    return options.async ? !shared.is_over : step < options.repeats + alone;
+  };
+  if (rank == 0 && options.async && options.workers > 1) std::this_thread::sleep_for(kOthersBegin);
+  for (int step = 0; goes_on(step); ++step) {
     const auto start = Clock::now();
-    servers.begin(step, rank == 0 ? std::optional(optim::UpdateStep{.lr = 0.1F}) : std::nullopt);
-    for (const Piece& block : plan.map.cut(0, layout.size()))
-      servers.push({block.offset, rank,
-                    std::span(gradients).subspan(static_cast<std::size_t>(block.offset),
-                                                 static_cast<std::size_t>(block.length))});
-    servers.finish_step();
+    pusher.push_and_pull(step, gradients);
     milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    if (!shared.is_over) ++shared.steps[rank];
   }
-  if (options.workers > 1) milliseconds.erase(milliseconds.begin());  // it waited for the others
-  if (rank == 0) fmt::print("{{\"milliseconds\": [{:.2f}]}}\n", fmt::join(milliseconds, ", "));
+  if (rank != 0) return;
+  shared.is_over = true;
+  milliseconds.erase(milliseconds.begin(), milliseconds.begin() + alone);
+  fmt::print("{{\"milliseconds\": [{:.3f}]", fmt::join(milliseconds, ", "));
+}
+
+// Its most memory so far.
+double mebibytes_of(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string word; status >> word;) {
+    double kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes / 1024;
+  }
+  return 0;
 }
 
 Options parse(int argc, char** argv) {
@@ -121,28 +205,37 @@ Options parse(int argc, char** argv) {
   Options options;
   options.workers = number("--workers", options.workers);
   options.servers = number("--servers", options.servers);
-  options.megabytes = number("--megabytes", static_cast<int>(options.megabytes));
+  if (given.contains("--megabytes")) options.megabytes = std::atof(given["--megabytes"].c_str());
   options.repeats = number("--repeats", options.repeats);
   options.tls = given["--tls"] != "off";
+  options.async = given["--mode"] == "async";
   return options;
 }
 
 int run(const Options& options) {
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Shared& shared = *new (memory) Shared;
   std::vector<pid_t> servers, workers;
   for (int i = 0; i < options.servers; ++i)
     servers.push_back(in_child([&] { serve_forever(options, i); }));
   for (int i = 0; i < options.workers; ++i)
-    workers.push_back(in_child([&] { work(options, i); }));
+    workers.push_back(in_child([&] { work(options, i, shared); }));
   int failed = 0;
   for (const pid_t worker : workers) {
     int status = 0;
     waitpid(worker, &status, 0);
     failed |= status;
   }
+  std::vector<double> mebibytes;
   for (const pid_t server : servers) {
+    mebibytes.push_back(mebibytes_of(server));
     kill(server, SIGKILL);
     waitpid(server, nullptr, 0);
   }
+  fmt::print(", \"steps\": [{}], \"serverMiB\": [{:.1f}]}}\n",
+             fmt::join(std::span(shared.steps, static_cast<std::size_t>(options.workers)), ", "),
+             fmt::join(mebibytes, ", "));
   return failed == 0 ? 0 : 1;
 }
 

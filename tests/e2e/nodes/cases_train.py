@@ -124,6 +124,29 @@ def example_pytorch(scene):
     expect_in("log", said, "rank 0 of world 2: 100.0%")
 
 
+def servers_of_mxnet(scene):
+    """A gluon program, its servers and its scheduler find each other as pods, by our variables alone."""
+    def template(command, memory):
+        resources = {"requests": {"cpu": "100m", "memory": memory}, "limits": {"memory": memory}}
+        container = {"name": "trainer", "image": "localhost/mxnet:1", "command": command, "resources": resources}
+        return {"spec": {"securityContext": {"runAsUser": 1000}, "containers": [container]}}
+    program = (ROOT / "tests/e2e/mxnet_digits.py").read_text()
+    train = ["python3", "-c", program, "/digits"]
+    scene.start({
+        "apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "gluon"},
+        "spec": {"strategy": "ParameterServer", "rendezvous": ["MXNet"], "runPolicy": {"backoffLimit": 0},
+                 "replicaSpecs": {"Worker": {"replicas": 2, "template": template(train, "1Gi")},
+                                  "Server": {"replicas": 2, "template": template(
+                                      ["python3", "-c", "import mxnet"], "512Mi")}}}})
+    scene.reach("gluon", "Succeeded", 240)
+    said = [scene.kubectl("logs", f"gluon-worker-{i}") for i in range(2)]
+    for text in said:
+        share = re.search(r"of 2: accuracy (\S+)%", text)
+        if not share or float(share[1]) < 90:
+            raise Failed(f"the worker said {text[-500:]}")
+    return {"accuracy": float(share[1]) / 100}
+
+
 def from_a_pipeline(_scene):
     """The jobs of examples/ci, and the model that they fetch."""
     run(sys.executable, ROOT / "tests/e2e/examples/ci_test.py", timeout=400)
@@ -132,4 +155,5 @@ def from_a_pipeline(_scene):
 QUICK = [first_step, same_bits_as_a_laptop]
 ALL = [first_step, watched, same_bits_as_a_laptop, clean_all, clean_running, example("mlp"),
        example_suspended, example("mnist"), example("elastic"), example("singa"),
-       example("keras"), example_pytorch, from_a_pipeline]
+       example("keras"), example_pytorch, servers_of_mxnet,
+       from_a_pipeline]
