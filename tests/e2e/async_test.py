@@ -28,9 +28,10 @@ def free_ports(count):
 
 
 class Job:
-    """`workers` workers and `servers` servers in a directory; what was given to it before is there still."""
+    """`workers` workers and `servers` servers in a directory; what was given to it before is there still.
+    `dies`: (worker, step), the first one of its own from there on."""
 
-    def __init__(self, directory, workers=2, servers=2, **keys):
+    def __init__(self, directory, workers=2, servers=2, dies=None, **keys):
         self.directory = pathlib.Path(directory)
         (self.directory / "saved").mkdir(parents=True, exist_ok=True)
         (self.directory / "key").write_text("ab" * 32)
@@ -48,6 +49,7 @@ class Job:
             "COXSWAIN_HOSTFILE": str(self.directory / "hostfile"), "COXSWAIN_RUN_DIR": str(self.directory),
             "COXSWAIN_PEER_PORT": str(ports[0]), "COXSWAIN_STARTUP_SECONDS": "60", "COXSWAIN_LOG_FORMAT": "json",
             "COXSWAIN_SERVERS": ",".join(f"127.0.0.1:{port}" for port in ports[1:])}
+        self.dies = dies
         self.servers = [self.start("server", i) for i in range(servers)]
         self.workers = [self.start("worker", i) for i in range(workers)]
 
@@ -56,6 +58,8 @@ class Job:
                        "LOCAL_RANK": "0", "WORLD_SIZE": self.environment["COXSWAIN_WORLD_SIZE"]}
         if incarnation:
             environment["COXSWAIN_INCARNATION"] = str(incarnation)
+        if role == "worker" and self.dies and self.dies[0] == index:
+            environment["COXSWAIN_FAIL_POINT"] = f"{index}:{self.dies[1]}:reduce"
         if role == "worker" and index == 0:
             environment["COXSWAIN_CHECKPOINTS"] = str(self.directory / "saved")
         (self.directory / "0" / f"{role}-{index}").mkdir(parents=True, exist_ok=True)
@@ -78,8 +82,8 @@ class Job:
             time.sleep(0.05)
 
     def replace(self, worker):
-        self.workers[worker].kill()
-        self.workers[worker].wait()
+        """Once it has died."""
+        assert self.workers[worker].wait(timeout=PATIENCE) == -signal.SIGKILL, self.output("worker", worker)
         self.workers[worker] = self.start("worker", worker, incarnation=1)
 
     def finish(self):
@@ -135,9 +139,7 @@ class Apart(unittest.TestCase):
         self.assertLessEqual(job.events("epoch")[-1]["mostStaleness"], 8)  # four of each of the two others
 
     def test_goes_on_without_a_worker(self):
-        job = self.job(parameterServer__mode="async", epochs=1)
-        job.wait_for_step(EPOCH // 4)
-        job.workers[1].kill()
+        job = self.job(parameterServer__mode="async", epochs=1, dies=(1, EPOCH // 4))
         self.assertEqual(job.finish(), [0, -signal.SIGKILL], job.output())
         self.assertGreater(job.events("epoch")[-1]["accuracy"], 0.8)
         self.assertEqual(job.checkpoint()["step"], EPOCH)
@@ -145,23 +147,23 @@ class Apart(unittest.TestCase):
     def test_any_worker_comes_back(self):
         for worker in (0, 1):
             with self.subTest(worker=worker):
-                job = self.job(parameterServer__mode="async", epochs=worker + 1, checkpoint__resume="true")
-                job.wait_for_step(EPOCH * worker + EPOCH // 4)
+                job = self.job(parameterServer__mode="async", epochs=worker + 1, checkpoint__resume="true",
+                               dies=(worker, EPOCH * worker + EPOCH // 4))
                 job.replace(worker)
                 self.assertGreater(self.accuracy(job), 0.8)
                 self.assertEqual(job.checkpoint()["step"], EPOCH * (worker + 1))
 
     def test_stops_where_any_worker_is_asked_to(self):
-        job = self.job(parameterServer__mode="async", epochs=4)
+        job = self.job(parameterServer__mode="async", epochs=8)
         job.wait_for_step(50)
         job.workers[1].send_signal(signal.SIGUSR1)
         self.assertEqual(job.finish(), [75, 75])
         stopped = job.checkpoint()
-        self.assertLess(stopped["step"], 4 * EPOCH)
+        self.assertLess(stopped["step"], 8 * EPOCH)
         self.assertEqual(stopped["epoch"] * IMAGES + stopped["samples_in_epoch"], BATCH * stopped["step"])
-        job = self.job(parameterServer__mode="async", epochs=4)
+        job = self.job(parameterServer__mode="async", epochs=8)
         self.assertGreater(self.accuracy(job), 0.9)
-        self.assertEqual(job.checkpoint()["step"], 4 * EPOCH)
+        self.assertEqual(job.checkpoint()["step"], 8 * EPOCH)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ constexpr Words<Phase, 8> words_of(Phase) {
            {Phase::kServe, "serve"}}};
 }
 
-// Where a rank, or in phase kServe a server, kills itself, so that a test can prove what follows.
-// Fires once, in attempt 0.
+// Where a rank, or in phase kServe a server, kills itself, so that a test can prove what follows:
+// at the first step of its own from there on, in attempt 0.
 struct FailPoint {
   int rank = 0;  // or server
   std::int64_t step = 0;

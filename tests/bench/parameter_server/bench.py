@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -153,6 +154,48 @@ def compare(title, rows, rounds, arguments, is_time):
     return results
 
 
+CURVE = """
+apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: curve}}
+spec:
+  strategy: ParameterServer
+  replicaSpecs: {{Worker: {{replicas: 4}}, Server: {{replicas: 2}}}}
+  training:
+    model: cifar-resnet8
+    data: {{format: mnist, channels: 3}}
+    epochs: {passes}
+    batchSize: 64
+    threads: 1
+    optimizer: {{name: sgd, lr: 0.05, momentum: 0.9}}
+    parameterServer: {{mode: {mode}}}
+"""
+PASSES = 3
+
+
+def our_curve(mode):
+    with tempfile.TemporaryDirectory() as directory:
+        job = pathlib.Path(directory) / "job.yaml"
+        job.write_text(CURVE.format(mode=mode, passes=PASSES))
+        done = subprocess.run([COXSWAIN, "run", "-f", str(job), "--log-format", "json"], capture_output=True,
+                              text=True, check=True, timeout=1800)
+        epochs = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "epoch"]
+        if mode == "async":
+            print(f"mean staleness of each pass: {[round(epoch['staleness'], 1) for epoch in epochs]}")
+        return [1 - epoch["accuracy"] for epoch in epochs]
+
+
+def learn(python):
+    """Test error after each pass over the digits, 4 workers and 2 servers, one seed; the last against the synchronous."""
+    mxnet = last_json([python, PEER, "learn", "4", "2", ASYNC, "--batch=64", f"--repeats={PASSES}"])["errors"]
+    curves = {"sync": our_curve("sync"), "async": our_curve("async"), "mxnet dist_async": mxnet}
+    for name, errors in curves.items():
+        print(f"{name:<20}" + "".join(f"{error * 100:9.2f} %" for error in errors), flush=True)
+    ratio = curves["async"][-1] / curves["sync"][-1]
+    print(f"async ends with {ratio:.2f} times the synchronous error; at most 1.25")
+    return [{"row": "cifar-resnet8, test error", **curves, "ratio": ratio, "atMost": 1.25}]
+
+
 def check_limits(rows):
     print(f"\n{'limits':<42}{'ours':>9}{'at most':>9}")
     results = []
@@ -175,6 +218,8 @@ def main():
     results += compare("images/s, 2 workers of 128, 2 servers", IMAGES, max(1, arguments.rounds // 6), arguments,
                        is_time=False)
     results += check_limits([row for row in LIMITS if re.search(arguments.rows, row[0])])
+    if re.search(arguments.rows, "learn"):
+        results += learn(arguments.python)
     if arguments.json:
         with open(arguments.json, "w") as out:
             json.dump(results, out, indent=1)

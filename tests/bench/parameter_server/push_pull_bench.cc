@@ -51,6 +51,7 @@ struct Shared {
 };
 
 constexpr int kFirstPort = 28000;
+constexpr int kSlots = 1;  // of SGD with momentum
 
 net::NetworkOptions network_of(const Options& options, const char* role, int rank) {
   net::NetworkOptions network;
@@ -87,10 +88,12 @@ pid_t in_child(const std::function<void()>& work) {
 std::unique_ptr<Server> make_server(const Options& options, ServerOptions server) {
   if (options.async)
     return std::make_unique<AsyncTraining>(
-        std::move(server), AsyncOptions{.rule = {}, .num_slots = 0, .staleness = std::nullopt});
+        std::move(server),
+        AsyncOptions{.rule = {}, .num_slots = kSlots, .staleness = std::nullopt});
   return std::make_unique<SyncTraining>(
       std::move(server),
-      SyncOptions{.reduction = comm::in_rank_order(options.workers), .rule = {}, .num_slots = 0});
+      SyncOptions{
+          .reduction = comm::in_rank_order(options.workers), .rule = {}, .num_slots = kSlots});
 }
 
 void serve_forever(const Options& options, int index) {
@@ -101,18 +104,18 @@ void serve_forever(const Options& options, int index) {
   serve(network, *server, {.startup_seconds = 60}, stop);
 }
 
-constexpr optim::UpdateStep kTerms{.lr = 0.1F};
+constexpr optim::UpdateStep kTerms{.lr = 0.01F, .momentum = 0.9F};
 constexpr std::chrono::seconds kOthersBegin{2};  // worker 0 has handed over by then
 
 // A worker, whichever the mode: one push and pull of `gradients` a call.
 class Pusher {
  public:
-  Pusher(const Options& options, int rank, const Plan& plan, Floats& weights)
+  Pusher(const Options& options, int rank, const Plan& plan, Floats& weights, Floats& slot)
       : options_(options), rank_(rank), plan_(plan) {
     const net::NetworkOptions network = network_of(options, "worker", rank);
     const ClientOptions client{
         .worker = rank, .servers = addresses(options), .startup_deadline = 60};
-    const WorkerArrays arrays{.weights = weights, .slots = {}};
+    const WorkerArrays arrays{.weights = weights, .slots = {slot}};
     if (options.async) {
       async_ = std::make_unique<AsyncClientThread>(network, client, nullptr);
       async_->attach(plan, arrays);
@@ -159,9 +162,10 @@ void work(const Options& options, int rank, Shared& shared) {
   const auto floats = static_cast<std::int64_t>(options.megabytes * 1e6 / 4);
   const auto layout = tensor::pack(
       {{.name = "w", .dims = {}, .offset = 0, .stored = std::max<std::int64_t>(1, floats)}});
-  const Plan plan{layout, 0, ShardMap(layout, options.servers)};
-  Floats weights(static_cast<std::size_t>(layout.size())), gradients(weights.size(), 0.001F);
-  Pusher pusher(options, rank, plan, weights);
+  const Plan plan{layout, kSlots, ShardMap(layout, options.servers)};
+  Floats weights(static_cast<std::size_t>(layout.size())), slot(weights.size()),
+      gradients(weights.size(), 0.001F);
+  Pusher pusher(options, rank, plan, weights, slot);
   std::vector<double> milliseconds;
   // Worker 0's first ones: the others are not there yet.
   const int alone = options.workers > 1 ? 1 : 0;
