@@ -51,10 +51,10 @@ HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/tr
 THIRD_PARTY = {
     r"dnnl": ["trainer/backend/onednn/"],
     r"mpi\.h": ["trainer/comm/mpi/"],
-    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/network",
+    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/network", "trainer/net/stream",
                             "operator/kube/http_transport"],
     r"yaml-cpp/": ["trainer/contract/config/", "operator/job/", "operator/kube/config"],
-    r"openssl/": ["operator/cluster/keys", "operator/kube/", "trainer/net/psk"],
+    r"openssl/": ["operator/cluster/keys", "operator/kube/", "trainer/net/psk", "trainer/net/stream"],
     r"(cpprest|pplx)/": ["operator/kube/http_transport"],
     r"prometheus/": ["operator/controller/metrics"],
     r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],
