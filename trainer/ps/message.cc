@@ -75,9 +75,9 @@ Numbers encode(const Beginning& beginning) {
 
 Beginning decode_beginning(std::span<const std::byte> bytes) {
   Numbers numbers(bytes.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
   if (numbers.size() < kBeforeSegments || (numbers.size() - kBeforeSegments) % kOfSegment != 0)
     refuse(fmt::format("a beginning of {} numbers", numbers.size()));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
   if (numbers[0] < 0 || numbers[1] < 0)
     refuse(fmt::format("step {}, update {}", numbers[0], numbers[1]));
   std::vector<tensor::Segment> segments;
