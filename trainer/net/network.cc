@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -108,6 +109,11 @@ asio::awaitable<std::string> read_text(Link& link, std::uint64_t length) {
   co_return text;
 }
 
+// For after a wait: this side may have closed it meanwhile.
+void require_open(Link& link) {
+  if (!link.socket().is_open()) throw system_error(asio::error::operation_aborted);
+}
+
 [[noreturn]] void out_of_turn() { throw Error(ExitCode::kPeerLost, "[net] a frame out of turn"); }
 
 }  // namespace
@@ -129,16 +135,16 @@ struct Network::State {
   void listen();
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(LinkPointer link);
-  asio::awaitable<void> greet_caller(Link& link);
+  asio::awaitable<void> greet_caller(const LinkPointer& link);
 
   // Calling.
   asio::awaitable<void> call(Address address);
   asio::awaitable<std::optional<Refusal>> try_call(Address address, LinkPointer link);
-  asio::awaitable<Refusal> greet_answerer(Link& link);
+  asio::awaitable<Refusal> greet_answerer(const LinkPointer& link);
 
   // Both.
   LinkPointer make_link();
-  std::optional<Refusal> consider(Link& link, const Hello& theirs);
+  std::optional<Refusal> consider(const LinkPointer& link, const Hello& theirs);
   void start(const LinkPointer& link);
   asio::awaitable<void> read_frames(LinkPointer link);
   asio::awaitable<void> take_message(Link& link, FrameHead head);
@@ -160,6 +166,7 @@ struct Network::State {
   Tcp::resolver resolver{io};
   LinkId last_link = 0;
   bool dials = true;
+  std::set<std::string> called;         // and not reached yet
   std::map<LinkId, LinkPointer> links;  // that were admitted
   std::deque<LinkPointer> strangers;    // that called and were not, oldest first
 };
@@ -211,7 +218,7 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
   const GreetingDeadline deadline(link, options.greeting_deadline);
   std::string why;
   try {
-    co_await greet_caller(*link);
+    co_await greet_caller(link);
   } catch (const system_error& error) {
     why = in_words(error.code());
   } catch (const Error& error) {
@@ -226,19 +233,21 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
 }
 
 // Until the caller has taken the welcome.
-asio::awaitable<void> Network::State::greet_caller(Link& link) {
-  co_await link.stream.prove_key(tls.native_handle(), /*is_caller=*/false);
-  const FrameHead head = co_await read_head(link);
+asio::awaitable<void> Network::State::greet_caller(const LinkPointer& link) {
+  co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/false);
+  std::erase(strangers, link);
+  const FrameHead head = co_await read_head(*link);
   if (head.kind != FrameKind::kHello) out_of_turn();
-  const auto theirs = hello_of(co_await read_text(link, head.length));
+  const auto theirs = hello_of(co_await read_text(*link, head.length));
   if (!theirs) throw Error(ExitCode::kPeerLost, "[net] a hello that is none");
   if (const auto refusal = consider(link, *theirs)) {
-    co_await write_frame(link, {.kind = FrameKind::kRefusal}, to_json(*refusal));
+    co_await write_frame(*link, {.kind = FrameKind::kRefusal}, to_json(*refusal));
     throw Error(ExitCode::kPeerLost, refusal->why);
   }
-  co_await write_frame(link, {.kind = FrameKind::kWelcome}, to_json(options.hello));
-  if (!options.encrypt) link.stream.go_on_in_clear();
-  if ((co_await read_head(link)).kind != FrameKind::kReady) out_of_turn();
+  co_await write_frame(*link, {.kind = FrameKind::kWelcome}, to_json(options.hello));
+  if (!options.encrypt) link->stream.go_on_in_clear();
+  if ((co_await read_head(*link)).kind != FrameKind::kReady) out_of_turn();
+  require_open(*link);
 }
 
 asio::awaitable<void> Network::State::call(Address address) {
@@ -247,6 +256,7 @@ asio::awaitable<void> Network::State::call(Address address) {
     const LinkPointer link = make_link();
     const auto refusal = co_await try_call(address, link);
     if (!refusal) {
+      called.erase(to_text(address));
       start(link);
       co_return;
     }
@@ -269,7 +279,7 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
     co_await asio::async_connect(link->socket(), places, use_awaitable);
     co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/true);
     co_await write_frame(*link, {.kind = FrameKind::kHello}, to_json(options.hello));
-    refusal = co_await greet_answerer(*link);
+    refusal = co_await greet_answerer(link);
     if (refusal->why.empty()) refusal.reset();
   } catch (const system_error& error) {
     refusal = Refusal{in_words(error.code()), ExitCode::kPeersMissing};
@@ -280,9 +290,9 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
 }
 
 // Until this process has taken the welcome; a refusal without words: it has.
-asio::awaitable<Refusal> Network::State::greet_answerer(Link& link) {
-  const FrameHead head = co_await read_head(link);
-  const std::string text = co_await read_text(link, head.length);
+asio::awaitable<Refusal> Network::State::greet_answerer(const LinkPointer& link) {
+  const FrameHead head = co_await read_head(*link);
+  const std::string text = co_await read_text(*link, head.length);
   if (head.kind == FrameKind::kRefusal) {
     const auto refusal = refusal_of(text);
     if (!refusal) out_of_turn();
@@ -291,8 +301,9 @@ asio::awaitable<Refusal> Network::State::greet_answerer(Link& link) {
   const auto theirs = hello_of(text);
   if (head.kind != FrameKind::kWelcome || !theirs) out_of_turn();
   if (const auto refusal = consider(link, *theirs)) co_return *refusal;
-  if (!options.encrypt) link.stream.go_on_in_clear();
-  co_await write_frame(link, {.kind = FrameKind::kReady}, "");
+  if (!options.encrypt) link->stream.go_on_in_clear();
+  co_await write_frame(*link, {.kind = FrameKind::kReady}, "");
+  require_open(*link);
   co_return Refusal{};
 }
 
@@ -302,16 +313,16 @@ LinkPointer Network::State::make_link() {
   return link;
 }
 
-std::optional<Refusal> Network::State::consider(Link& link, const Hello& theirs) {
+std::optional<Refusal> Network::State::consider(const LinkPointer& link, const Hello& theirs) {
   if (auto refusal = judge(options.hello, theirs)) return refusal;
-  if (auto refusal = events.admit(link.id, theirs)) return refusal;
-  link.is_admitted = true;
+  if (auto refusal = events.admit(link->id, theirs)) return refusal;
+  link->is_admitted = true;
+  links.emplace(link->id, link);
   return std::nullopt;
 }
 
 void Network::State::start(const LinkPointer& link) {
   link->is_greeting = false;
-  links.emplace(link->id, link);
   events.joined(link->id);
   asio::co_spawn(io, read_frames(link), asio::detached);
 }
@@ -330,6 +341,8 @@ asio::awaitable<void> Network::State::read_frames(LinkPointer link) {
       } else {
         out_of_turn();
       }
+      co_await asio::post(io, use_awaitable);  // others' turn: there may be more to read for ever
+      require_open(*link);
     }
   } catch (const system_error& error) {
     why = in_words(error.code());
@@ -347,12 +360,13 @@ asio::awaitable<void> Network::State::take_message(Link& link, FrameHead head) {
     error_code cancelled;
     co_await link.place_found.async_wait(asio::redirect_error(use_awaitable, cancelled));
     link.waits = false;
-    if (!link.socket().is_open()) throw system_error(asio::error::operation_aborted);
+    require_open(link);
     pieces = events.place(link.id, head);
   }
   std::vector<asio::mutable_buffer> buffers;
   for (const auto& piece : *pieces) buffers.emplace_back(piece.data(), piece.size());
   co_await link.stream.read(std::move(buffers));
+  require_open(link);
   events.received(link.id, head);
 }
 
@@ -402,6 +416,7 @@ Network::~Network() = default;
 int Network::port() const { return state_->acceptor.local_endpoint().port(); }
 
 void Network::dial(const Address& address) {
+  if (!state_->called.insert(to_text(address)).second) return;
   asio::co_spawn(state_->io, state_->call(address), asio::detached);
 }
 

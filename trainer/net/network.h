@@ -41,7 +41,8 @@ class NetworkEvents {
   virtual void sent(LinkId link, std::uint64_t message) = 0;   // its memory is the caller's again
   virtual void heard(LinkId link) = 0;                         // a beat
   virtual void left(LinkId link, const std::string& why) = 0;  // empty: both said goodbye
-  // It is tried again, until stop_dialing, unless the refusal is final.
+  // It is tried again, until stop_dialing, unless the refusal is final. So it is where a link has
+  // left that never joined.
   virtual void not_reached(const Address& address, const Refusal& refusal) = 0;
 };
 
@@ -59,7 +60,7 @@ struct NetworkOptions {
 class Links {
  public:
   virtual ~Links() = default;
-  // Calls until somebody there answers and lets this process in. The name is looked up each time.
+  // Calls until a link there has joined, or goes on calling. The name is looked up each time.
   virtual void dial(const Address& address) = 0;
   // `id` comes back in sent(). The pieces are the links' until then.
   virtual void send(LinkId link, const Label& label, Pieces pieces, std::uint64_t id) = 0;

@@ -150,11 +150,11 @@ void Client::heard(net::LinkId link) { server_of(link).silent_ticks = 0; }
 void Client::left(net::LinkId link, const std::string& why) {
   const int index = number(link);
   Server& server = servers_[static_cast<std::size_t>(index)];
+  const bool had_joined = std::exchange(server.has_joined, false);
   server.link = 0;
-  server.has_joined = false;
   server.trouble = why.empty() ? "it has said goodbye" : why;
   number_of_link_.erase(link);
-  links_->dial(options_.servers[static_cast<std::size_t>(index)]);
+  if (had_joined) links_->dial(options_.servers[static_cast<std::size_t>(index)]);
 }
 
 void Client::not_reached(const net::Address& address, const net::Refusal& refusal) {

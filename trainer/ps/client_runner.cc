@@ -51,7 +51,7 @@ void ClientRunner::run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       network_.wait(next_tick - Clock::now());
       do take_posts();
-      while (network_.poll());
+      while (network_.poll() && Clock::now() < next_tick);
       if (Clock::now() < next_tick) continue;
       next_tick = Clock::now() + kTick;
       client_.tick();

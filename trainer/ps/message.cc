@@ -26,6 +26,20 @@ std::int64_t number(std::uint64_t value, std::int64_t most, const char* name) {
   return static_cast<std::int64_t>(value);
 }
 
+bool is_of_floats(Say what) {
+  switch (what) {
+    case Say::kState:
+    case Say::kPush:
+    case Say::kSums:
+    case Say::kWeights:
+    case Say::kSlots:
+    case Say::kOutcome:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 net::Label label_of(const Message& message) {
@@ -40,6 +54,8 @@ Message message_of(const net::FrameHead& head) {
   if (what < static_cast<std::uint32_t>(Say::kBeginning) ||
       what > static_cast<std::uint32_t>(Say::kStatus))
     refuse(fmt::format("a message of kind {}", what));
+  if (is_of_floats(static_cast<Say>(what)) && head.length % sizeof(float) != 0)
+    refuse(fmt::format("{} bytes of floats", head.length));
   return {.what = static_cast<Say>(what),
           .step = number(head.label.sequence, std::numeric_limits<std::int64_t>::max() - 1, "step"),
           .part = static_cast<int>(head.label.tag >> kPartShift),
@@ -59,9 +75,9 @@ Numbers encode(const Beginning& beginning) {
 
 Beginning decode_beginning(std::span<const std::byte> bytes) {
   Numbers numbers(bytes.size() / sizeof(std::int64_t));
-  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
   if (numbers.size() < kBeforeSegments || (numbers.size() - kBeforeSegments) % kOfSegment != 0)
     refuse(fmt::format("a beginning of {} numbers", numbers.size()));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
   if (numbers[0] < 0 || numbers[1] < 0)
     refuse(fmt::format("step {}, update {}", numbers[0], numbers[1]));
   std::vector<tensor::Segment> segments;

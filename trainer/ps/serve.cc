@@ -50,7 +50,7 @@ void serve(const net::NetworkOptions& network_options, Server& server, const Ser
   Patience patience(options);
   for (auto next_tick = Clock::now() + kTick; !stop;) {
     network.wait(std::min<Clock::duration>(kLook, next_tick - Clock::now()));
-    while (network.poll() && !stop) continue;
+    while (network.poll() && Clock::now() < next_tick && !stop) continue;
     if (options.on_turn) options.on_turn(server);
     if (server.refused()) throw Error(server.refused()->code, "[ps] " + server.refused()->why);
     if (Clock::now() < next_tick) continue;

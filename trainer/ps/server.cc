@@ -51,8 +51,8 @@ std::string Server::missing_workers() const {
 std::optional<net::Refusal> Server::admit(net::LinkId link, const net::Hello& theirs) {
   const bool is_worker = theirs.role == kWorker;
   const int most = is_worker ? options_.hello.world_size : num_servers();
-  const bool is_me = !is_worker && theirs.rank == index();
-  if (theirs.rank >= most || is_me)
+  const bool is_another_server = theirs.role == kServer && theirs.rank != index();
+  if (theirs.rank >= most || !(is_worker || is_another_server))
     return net::Refusal{fmt::format("{} refuses {}: there is no such one", name_of(options_.hello),
                                     name_of(theirs))};
   auto& places = is_worker ? workers_ : servers_;
@@ -115,7 +115,7 @@ void Server::left(net::LinkId link, const std::string& why) {
     server_left(peer.hello.rank);
   }
   const int rank = peer.hello.rank;
-  const bool is_mine_to_call = !peer.is_worker() && rank < index();
+  const bool is_mine_to_call = !peer.is_worker() && rank < index() && peer.has_joined;
   for (auto* places : {&workers_, &servers_})
     std::erase_if(*places, [link](const auto& place) { return place.second == link; });
   peers_.erase(link);

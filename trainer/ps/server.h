@@ -96,6 +96,7 @@ class Server : public net::NetworkEvents {
   void say(net::LinkId link, const Message& message, std::span<std::byte> bytes);
 
   static constexpr const char* kWorker = "worker";
+  static constexpr const char* kServer = "server";
 
   const ServerOptions options_;
   net::Links* links_ = nullptr;

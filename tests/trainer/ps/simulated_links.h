@@ -8,8 +8,10 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "trainer/contract/error.h"
 #include "trainer/net/network.h"
 
 namespace coxswain::ps {
@@ -19,6 +21,32 @@ namespace coxswain::ps {
 class SimulatedNetwork {
  public:
   explicit SimulatedNetwork(unsigned seed) : random_(seed) {}
+
+  // Value. A message, as it is sent and received. Its ends are never given twice.
+  struct Passage {
+    const net::Hello& from;
+    const net::Hello& to;
+    net::LinkId from_end;
+    net::LinkId to_end;
+    const net::FrameHead& head;
+    const net::Pieces& pieces;
+  };
+  // To break the protocol: told of what is sent, it may lose it (false), and forge more.
+  std::function<bool(const Passage&)> meddle = [](const Passage&) { return true; };
+  // As whom a process is taken that calls.
+  std::function<net::Hello(const net::Hello&)> disguise = [](const net::Hello& hello) {
+    return hello;
+  };
+  // To see whether it holds: told of what was received.
+  std::function<void(const Passage&)> watch = [](const Passage&) {};
+  // The first law that was broken.
+  std::optional<std::string> breach;
+
+  bool has(net::LinkId end) const { return ends_.contains(end); }
+  // As if the other end of the connection had sent it.
+  void forge(net::LinkId to_end, const net::FrameHead& head, const net::Pieces& pieces = {}) {
+    if (has(to_end)) ends_.at(to_end).inbox.push_back({head, pieces});
+  }
 
   // A process, and the links that are its own. A second one of the same address takes the place of
   // the first, whose connections break.
@@ -48,13 +76,24 @@ class SimulatedNetwork {
     processes_.erase(found);
   }
 
+  // Its connections break, and nobody finds it under its address any more; but it lives.
+  void cut_off(const std::string& address) {
+    const auto found = processes_.find(address);
+    if (found == processes_.end()) return;
+    const std::unique_ptr<Process>& process =
+        processes_[address + ", cut off " + std::to_string(++last_link_)] =
+            std::move(found->second);
+    processes_.erase(address);
+    std::vector<net::LinkId> its;
+    for (const auto& [id, end] : ends_)
+      if (end.of == process.get()) its.push_back(id);
+    for (const net::LinkId id : its) break_link(id);
+  }
+
   // Breaks some connection.
   void break_one() {
     if (ends_.empty()) return;
-    const auto chosen = std::next(ends_.begin(), draw(ends_.size()));
-    const net::LinkId one = chosen->first, other = chosen->second.other;
-    cut(one, "it broke");
-    cut(other, "it broke");
+    break_link(std::next(ends_.begin(), draw(ends_.size()))->first);
   }
 
   // One thing that is under way happens. False: nothing is.
@@ -111,7 +150,9 @@ class SimulatedNetwork {
       if (end == network_.ends_.end()) return;
       net::FrameHead head{.kind = net::FrameKind::kMessage, .label = label};
       for (const auto& piece : pieces) head.length += piece.size();
-      network_.ends_.at(end->second.other).inbox.push_back({head, std::move(pieces)});
+      End& other = network_.ends_.at(end->second.other);
+      if (network_.meddle({hello, other.of->hello, link, end->second.other, head, pieces}))
+        other.inbox.push_back({head, std::move(pieces)});
     }
     void send_beat(net::LinkId) override {}
     void drop(net::LinkId link) override {
@@ -147,6 +188,20 @@ class SimulatedNetwork {
     of->events.left(id, why);
   }
 
+  void break_link(net::LinkId one) {
+    const net::LinkId other = ends_.at(one).other;
+    cut(one, "it broke");
+    cut(other, "it broke");
+  }
+
+  // A place is for the newest that was ever taken for it.
+  void check_place(const Process& answerer, const net::Hello& caller) {
+    int& newest = newest_[{&answerer, caller.role, caller.rank}];
+    if (caller.incarnation < newest && !breach)
+      breach = name_of(answerer.hello) + " took a stale " + name_of(caller);
+    newest = std::max(newest, caller.incarnation);
+  }
+
   void connect(const Call& call) {
     const auto to = processes_.find(call.to);
     if (to == processes_.end()) {  // nobody is there yet
@@ -155,10 +210,14 @@ class SimulatedNetwork {
     }
     const net::LinkId theirs = ++last_link_, mine = ++last_link_;
     Process& answerer = *to->second;
-    if (answerer.events.admit(theirs, call.from->hello)) {
-      calls_.push_back(call);
+    if (const auto refusal = answerer.events.admit(theirs, disguise(call.from->hello))) {
+      if (refusal->code != ExitCode::kPeersMissing)
+        call.from->events.not_reached({call.to, 0}, *refusal);
+      else
+        calls_.push_back(call);
       return;
     }
+    check_place(answerer, call.from->hello);
     if (call.from->events.admit(mine, answerer.hello)) {
       answerer.events.left(theirs, "it was refused");
       calls_.push_back(call);
@@ -181,6 +240,8 @@ class SimulatedNetwork {
     }
     std::vector<std::byte> bytes;
     for (const auto& piece : message.pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+    const Process& sender = *ends_.at(end.other).of;
+    watch({sender.hello, end.of->hello, end.other, id, message.head, message.pieces});
     auto from = bytes.begin();
     for (const auto& piece : *place) {
       std::copy_n(from, piece.size(), piece.begin());
@@ -196,6 +257,7 @@ class SimulatedNetwork {
   std::vector<std::unique_ptr<Process>> graveyard_;
   std::map<net::LinkId, End> ends_;
   std::deque<Call> calls_;
+  std::map<std::tuple<const Process*, std::string, int>, int> newest_;  // incarnation, of a place
 };
 
 }  // namespace coxswain::ps

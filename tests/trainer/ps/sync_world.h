@@ -1,0 +1,201 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/ps/simulated_links.h"
+#include "tests/trainer/ps/whole.h"
+#include "trainer/ps/sync_client.h"
+#include "trainer/ps/sync_training.h"
+
+// Synchronous training, simulated.
+namespace coxswain::ps::sync_world {
+
+inline net::Address address_of(int server) { return {"server", 9500 + server}; }
+
+inline net::Hello hello_of(const char* role, int rank, int workers) {
+  net::Hello hello;
+  hello.role = role;
+  hello.rank = rank;
+  hello.world_size = workers;
+  return hello;
+}
+
+inline std::vector<net::Address> addresses(int servers) {
+  std::vector<net::Address> all;
+  for (int i = 0; i < servers; ++i) all.push_back(address_of(i));
+  return all;
+}
+
+// One worker's loop, an act at a time.
+class Worker {
+ public:
+  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, std::int64_t steps)
+      : rank_(rank),
+        plan_(plan),
+        reduction_(reduction),
+        steps_(steps),
+        weights_(static_cast<std::size_t>(plan.layout.size()), 0.5F),
+        slot_(weights_.size()),
+        blocks_(plan.map.cut(0, plan.layout.size())),
+        client_({.worker = rank, .servers = addresses(plan.map.servers())}, plan,
+                {.weights = weights_, .slots = {slot_}}) {
+    std::fill(weights_.end() - tensor::kControlFloats, weights_.end(), 0.0F);
+    parts_.resize(
+        static_cast<std::size_t>(reduction.parts_of_rank[static_cast<std::size_t>(rank)]));
+  }
+
+  SyncClient& client() { return client_; }
+  const Floats& weights() const { return weights_; }
+  const Floats& slot() const { return slot_; }
+  bool is_done() const { return step_ == steps_ && phase_ == Phase::kAsked && client_.has_all(); }
+
+  // `all_begun`: the barrier before the first step.
+  void act(bool& all_begun) {
+    switch (phase_) {
+      case Phase::kNew:
+        if (rank_ == 0) client_.hand_over(0, 0);
+        phase_ = Phase::kHandingOver;
+        return;
+      case Phase::kHandingOver:
+        if (rank_ == 0 && client_.has_all()) all_begun = true;
+        if (all_begun) begin();
+        return;
+      case Phase::kPushing:
+        return push();
+      case Phase::kWaiting:
+        if (!client_.has_all()) return;
+        outcomes.push_back(client_.outcome());
+        ++step_;
+        if (step_ < steps_) return begin();
+        if (rank_ == 0) client_.ask_slots();
+        phase_ = Phase::kAsked;
+        return;
+      case Phase::kAsked:
+        return;
+    }
+  }
+
+  std::vector<backend::ControlFloats> outcomes;
+
+ private:
+  enum class Phase { kNew, kHandingOver, kPushing, kWaiting, kAsked };
+
+  void begin() {
+    client_.begin(step_, rank_ == 0 ? std::optional(terms_of(step_)) : std::nullopt);
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      parts_[i] = gradients_of(step_, reduction_.first_part(rank_) + static_cast<int>(i));
+    next_block_ = 0;
+    phase_ = Phase::kPushing;
+  }
+
+  void push() {
+    const Piece& block = blocks_[next_block_];
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      client_.push({block.offset, reduction_.first_part(rank_) + static_cast<int>(i),
+                    std::span(parts_[i]).subspan(static_cast<std::size_t>(block.offset),
+                                                 static_cast<std::size_t>(block.length))});
+    if (++next_block_ == blocks_.size()) phase_ = Phase::kWaiting;
+  }
+
+  const int rank_;
+  const Plan plan_;
+  const comm::ReductionPlan reduction_;
+  const std::int64_t steps_;
+  Floats weights_;
+  Floats slot_;
+  const std::vector<Piece> blocks_;
+  std::vector<Floats> parts_;
+  SyncClient client_;
+  Phase phase_ = Phase::kNew;
+  std::int64_t step_ = 0;
+  std::size_t next_block_ = 0;
+};
+
+inline constexpr std::int64_t kSteps = 5;
+
+class World {
+ public:
+  World(int servers, const comm::ReductionPlan& reduction, unsigned seed)
+      : network(seed), plan_(plan_of(servers)), reduction_(reduction) {
+    const int num_workers = static_cast<int>(reduction.parts_of_rank.size());
+    servers_.resize(static_cast<std::size_t>(servers));
+    incarnations_.resize(servers_.size(), -1);
+    for (int i = 0; i < servers; ++i) start_server(i);
+    for (int i = 0; i < num_workers; ++i) {
+      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, kSteps));
+      workers.back()->client().use(network.add("worker " + std::to_string(i),
+                                               hello_of("worker", i, num_workers),
+                                               workers.back()->client()));
+    }
+  }
+
+  bool is_done() const { return std::ranges::all_of(workers, &Worker::is_done); }
+
+  // In the place of the one before.
+  void start_server(int index) {
+    const auto i = static_cast<std::size_t>(index);
+    ServerOptions options{
+        hello_of("server", index, static_cast<int>(reduction_.parts_of_rank.size())),
+        addresses(static_cast<int>(servers_.size()))};
+    options.hello.incarnation = ++incarnations_[i];
+    auto server = std::make_unique<SyncTraining>(
+        options,
+        SyncOptions{.reduction = reduction_, .rule = kRule, .num_slots = 1, .window = 1 << 14});
+    net::Links& links = network.add(to_text(address_of(index)), options.hello, *server);
+    servers_[i] = std::move(server);
+    servers_[i]->use(links);
+  }
+
+  bool all_safe() const { return std::ranges::all_of(servers_, &SyncTraining::is_safe); }
+  const SyncTraining& server(int index) const { return *servers_[static_cast<std::size_t>(index)]; }
+
+  // One of them dies and comes back empty, if it may.
+  void kill_one() {
+    if (!all_safe() || kills == 20) return;  // it must get somewhere in between
+    ++kills;
+    start_server(static_cast<int>(network.draw(servers_.size())));
+  }
+
+  // Until all workers are done. What went wrong.
+  std::optional<std::string> run(int breaks_in_1000, int kills_in_1000) {
+    bool all_begun = false;
+    for (int turn = 0; !is_done() && !network.breach; ++turn) {
+      if (turn == 300'000) return "stuck";
+      workers[static_cast<std::size_t>(network.draw(workers.size()))]->act(all_begun);
+      network.happen();
+      if (network.draw(1000) < breaks_in_1000) network.break_one();
+      if (network.draw(1000) < kills_in_1000) kill_one();
+      for (const auto& server : servers_)
+        if (server->refused()) return server->refused()->why;
+    }
+    return network.breach ? network.breach : compare();
+  }
+
+  int kills = 0;
+
+  SimulatedNetwork network;
+  std::vector<std::unique_ptr<Worker>> workers;
+
+ private:
+  // With one process.
+  std::optional<std::string> compare() const {
+    Whole whole(plan_of(1));
+    for (std::int64_t step = 0; step < kSteps; ++step) whole.make(step, reduction_);
+    for (const auto& worker : workers) {
+      if (worker->weights() != whole.weights) return "the weights differ";
+      if (worker->outcomes != workers[0]->outcomes) return "the outcomes differ";
+    }
+    if (workers[0]->slot() != whole.slot) return "the slots differ";
+    return std::nullopt;
+  }
+
+  const Plan plan_;
+  const comm::ReductionPlan reduction_;
+  std::vector<std::unique_ptr<SyncTraining>> servers_;
+  std::vector<int> incarnations_;
+};
+
+}  // namespace coxswain::ps::sync_world
