@@ -30,8 +30,8 @@ class Chaos {
       if (now_ == gang_back_) start_gang();
       for (int i = 0; i < kWorkers; ++i)
         if (now_ == worker_back_[i]) start_worker(i);
-      if (const auto fault = faults_.at(now_); fault && has_gang()) befall(*fault);
-      if (has_gang()) second();
+      const std::optional<Fault> fault = faults_.at(now_);
+      if (has_gang()) second(fault);
       if (frozen_.is_any("server")) ++halted_;
       if (breach_) return breach_;
       if (now_ - last_progress_ > kLongestRest)
@@ -107,9 +107,17 @@ class Chaos {
     course_.first = saved_;
   }
 
-  void second() {
+  void second(const std::optional<Fault>& fault) {
     for (int i = 0; i < kWorkers; ++i)
       if (workers_[i]) workers_[i]->may_begin = 1;
+    if (fault) {
+      for (int i = 0; i < fault->after; ++i) {
+        act(1);
+        network_->happen();
+      }
+      befall(*fault);
+      if (!has_gang()) return;
+    }
     act_until_quiet();
     for (int i = 0; i < kServers; ++i)
       if (!frozen_.is_stopped(server_name(i))) servers_[static_cast<std::size_t>(i)]->tick();
@@ -127,12 +135,14 @@ class Chaos {
     if (std::exchange(steps_, done) != done) last_progress_ = now_;
   }
 
+  void act(int times) {
+    for (int i = 0; i < kWorkers; ++i)
+      if (workers_[i] && !frozen_.is_stopped(worker_name(i)))
+        for (int act = 0; act < times; ++act) workers_[i]->act();
+  }
+
   void act_until_quiet() {
-    const bool is_quiet = settle(*network_, [this] {
-      for (int i = 0; i < kWorkers; ++i)
-        if (workers_[i] && !frozen_.is_stopped(worker_name(i)))
-          for (int act = 0; act < 200; ++act) workers_[i]->act();
-    });
+    const bool is_quiet = settle(*network_, [this] { act(200); });
     if (!is_quiet) breach_ = "there is no end of what they say";
   }
 

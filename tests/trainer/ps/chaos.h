@@ -21,6 +21,7 @@ struct Fault {
   bool of_server = false;
   int index = 0;
   int seconds = 0;  // unless it dies
+  int after = 0;    // so many messages of its second
 };
 
 // One fault every so many seconds.
@@ -42,6 +43,7 @@ class Faults {
       fault.kind = Fault::Kind::kStops;
     fault.index = draw(fault.of_server ? servers_ : workers_);
     fault.seconds = 1 + draw(20);
+    fault.after = draw(600);
     return fault;
   }
 

@@ -32,9 +32,9 @@ class Chaos {
       if (now_ == gang_back_) start_gang();
       for (int i = 0; i < kServers; ++i)
         if (has_gang() && now_ == server_back_[i]) start_server(i);
-      if (const auto fault = faults_.at(now_); fault && has_gang()) befall(*fault);
+      const std::optional<Fault> fault = faults_.at(now_);
       if (now_ == gang_ends_ && has_gang()) end_gang();
-      if (has_gang()) second();
+      if (has_gang()) second(fault);
       if (frozen_.is_any("server")) ++halted_;
       if (breach_) return breach_;
       if (now_ - last_progress_ > kLongestRest)
@@ -101,8 +101,16 @@ class Chaos {
     if (!fault.of_server && fault.seconds > kSilent) gang_ends_ = now_ + kSilent;
   }
 
-  void second() {
+  void second(const std::optional<Fault>& fault) {
     for (const auto& worker : workers_) worker->may_begin_below = worker->step() + 1;
+    if (fault) {
+      for (int i = 0; i < fault->after; ++i) {
+        act(1);
+        network_->happen();
+      }
+      befall(*fault);
+      if (!has_gang()) return;
+    }
     act_until_quiet();
     bool gives_up = false;
     try {
@@ -125,13 +133,15 @@ class Chaos {
     if (std::exchange(steps_, workers_[0]->step()) != workers_[0]->step()) last_progress_ = now_;
   }
 
+  void act(int times) {
+    for (int i = 0; i < kWorkers; ++i)
+      if (!frozen_.is_stopped(worker_name(i)))
+        for (int act = 0; act < times; ++act)
+          workers_[static_cast<std::size_t>(i)]->act(all_begun_);
+  }
+
   void act_until_quiet() {
-    const bool is_quiet = settle(*network_, [this] {
-      for (int i = 0; i < kWorkers; ++i)
-        if (!frozen_.is_stopped(worker_name(i)))
-          for (int act = 0; act < 200; ++act)
-            workers_[static_cast<std::size_t>(i)]->act(all_begun_);
-    });
+    const bool is_quiet = settle(*network_, [this] { act(200); });
     if (!is_quiet) breach_ = "there is no end of what they say";
   }
 
@@ -143,7 +153,7 @@ class Chaos {
       for (int i = 0; i < kServers; ++i)
         if (has_gang() && now_ == server_back_[i]) start_server(i);
       if (now_ == gang_ends_ && has_gang()) end_gang();
-      if (has_gang()) second();
+      if (has_gang()) second(std::nullopt);
     }
     Whole whole(plan_of(1));
     for (std::int64_t step = 0; step < workers_[0]->step(); ++step)
