@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,12 +37,21 @@ inline std::vector<net::Address> addresses(int servers) {
   return all;
 }
 
-// One worker's loop, an act at a time. The gradients of step k are 1 in element k of each piece.
+// Value. What is trained.
+struct Course {
+  std::int64_t first = 0;  // step
+  std::int64_t steps = kSteps;
+  std::int64_t fence = kFence;
+  std::int64_t stop_after = kSteps;  // worker 1 asks to stop then
+};
+
+// One worker's loop, an act at a time. The gradients of step k are 1 in element k mod
+// kSteps of each piece.
 class Worker {
  public:
-  Worker(int rank, const Plan& plan, std::int64_t stop_after)
+  Worker(int rank, const Plan& plan, const Course& course)
       : rank_(rank),
-        stop_after_(stop_after),
+        course_(course),
         weights(static_cast<std::size_t>(plan.layout.size())),
         gradients_(weights.size()),
         plan_(plan),
@@ -58,6 +68,7 @@ class Worker {
         if (client.has_all()) start();
         return;
       case Phase::kIdle:
+        if (may_begin <= 0) return;
         if (const auto event = client.take_event()) deal_with(*event);
         return;
       case Phase::kPushing:
@@ -69,7 +80,7 @@ class Worker {
         phase_ = Phase::kIdle;
         return;
       case Phase::kPulling:
-        if (client.has_all()) client.end(base_ < kSteps);
+        if (client.has_all()) client.end(base_ < course_.steps);
         if (client.has_all()) phase_ = Phase::kIdle;
         return;
       case Phase::kEnded:
@@ -90,7 +101,8 @@ class Worker {
     client.attach(plan_, {.weights = weights, .slots = {}});
     fence_ = standing->fences;
     if (fence_ == 0) {
-      client.hand_over(0, 0);
+      base_ = course_.first;
+      client.hand_over(base_, base_);
     } else {
       base_ = std::stoll(standing->note);
       client.pull(base_);
@@ -106,25 +118,29 @@ class Worker {
   }
 
   void set_fence() {
-    client.set_fence(++fence_, std::min(base_ + kFence, kSteps), std::to_string(base_));
+    client.set_fence(++fence_, std::min(base_ + course_.fence, course_.steps),
+                     std::to_string(base_));
   }
 
   void deal_with(const Event& event) {
     if (event.kind == Event::Kind::kEnd) {
       phase_ = Phase::kEnded;
     } else if (event.kind == Event::Kind::kLease) {
+      --may_begin;
       step_ = event.step;
       std::ranges::fill(gradients_, 0.0F);
       for (const Piece& block : blocks_)
-        if (step_ < block.length) gradients_[static_cast<std::size_t>(block.offset + step_)] = 1;
-      if (rank_ == 1 && step_ >= stop_after_) client.cut_now(true);
+        if (step_ % kSteps < block.length)
+          gradients_[static_cast<std::size_t>(block.offset + step_ % kSteps)] = 1;
+      if (rank_ == 1 && step_ >= course_.stop_after) client.cut_now(true);
       client.begin(step_);
       next_block_ = 0;
       phase_ = Phase::kPushing;
     } else {
       if (event.totals.steps != event.step - base_) miscounts = true;
       base_ = event.step;
-      if (!event.stop && base_ < kSteps) return set_fence();
+      on_cut(base_);
+      if (!event.stop && base_ < course_.steps) return set_fence();
       client.pull(base_);
       phase_ = Phase::kPulling;
     }
@@ -141,7 +157,7 @@ class Worker {
   }
 
   const int rank_;
-  const std::int64_t stop_after_;
+  const Course course_;
 
  public:
   Floats weights;
@@ -154,6 +170,8 @@ class Worker {
  public:
   AsyncClient client;
   std::int64_t base() const { return base_; }
+  int may_begin = std::numeric_limits<int>::max();  // so many steps
+  std::function<void(std::int64_t step)> on_cut = [](std::int64_t) {};
   bool miscounts = false;  // a step counted not at all, or twice
 
  private:
@@ -195,7 +213,7 @@ class World {
       cut_off.push_back(std::move(worker));
     }
     network.remove(address);
-    worker = std::make_unique<Worker>(rank, plan_, stop_after);
+    worker = std::make_unique<Worker>(rank, plan_, Course{.stop_after = stop_after});
     worker->client.use(
         network.add(address, hello_of("worker", rank, ++incarnations_[rank]), worker->client));
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -90,6 +91,10 @@ class SimulatedNetwork {
     for (const net::LinkId id : its) break_link(id);
   }
 
+  // Nothing gets to it or away from it, until it thaws.
+  void freeze(const std::string& address) { frozen_.insert(address); }
+  void thaw(const std::string& address) { frozen_.erase(address); }
+
   // Breaks some connection.
   void break_one() {
     if (ends_.empty()) return;
@@ -100,14 +105,17 @@ class SimulatedNetwork {
   bool happen() {
     std::vector<net::LinkId> ready;
     for (auto& [id, end] : ends_)
-      if (!end.inbox.empty() && !end.waits) ready.push_back(id);
-    const std::size_t count = ready.size() + calls_.size();
+      if (!end.inbox.empty() && !end.waits && !is_frozen(end)) ready.push_back(id);
+    std::vector<std::size_t> calls;
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      if (can_connect(calls_[i])) calls.push_back(i);
+    const std::size_t count = ready.size() + calls.size();
     if (count == 0) return false;
     const auto chosen = static_cast<std::size_t>(draw(count));
     if (chosen < ready.size()) {
       deliver(ready[chosen]);
     } else {
-      const auto call = calls_.begin() + static_cast<std::ptrdiff_t>(chosen - ready.size());
+      const auto call = calls_.begin() + static_cast<std::ptrdiff_t>(calls[chosen - ready.size()]);
       const Call one = *call;
       calls_.erase(call);
       connect(one);
@@ -154,7 +162,12 @@ class SimulatedNetwork {
       if (network_.meddle({hello, other.of->hello, link, end->second.other, head, pieces}))
         other.inbox.push_back({head, std::move(pieces)});
     }
-    void send_beat(net::LinkId) override {}
+    void send_beat(net::LinkId link) override {
+      const auto end = network_.ends_.find(link);
+      if (end == network_.ends_.end()) return;
+      auto& inbox = network_.ends_.at(end->second.other).inbox;
+      if (inbox.empty()) inbox.push_back({net::FrameHead{.kind = net::FrameKind::kBeat}, {}});
+    }
     void drop(net::LinkId link) override {
       const auto end = network_.ends_.find(link);
       if (end == network_.ends_.end()) return;
@@ -202,12 +215,17 @@ class SimulatedNetwork {
     newest = std::max(newest, caller.incarnation);
   }
 
+  bool is_frozen(const End& end) const {
+    return frozen_.contains(end.of->address) || frozen_.contains(ends_.at(end.other).of->address);
+  }
+
+  bool can_connect(const Call& call) const {
+    return processes_.contains(call.to) && !frozen_.contains(call.to) &&
+           !frozen_.contains(call.from->address);
+  }
+
   void connect(const Call& call) {
     const auto to = processes_.find(call.to);
-    if (to == processes_.end()) {  // nobody is there yet
-      calls_.push_back(call);
-      return;
-    }
     const net::LinkId theirs = ++last_link_, mine = ++last_link_;
     Process& answerer = *to->second;
     if (const auto refusal = answerer.events.admit(theirs, disguise(call.from->hello))) {
@@ -233,6 +251,10 @@ class SimulatedNetwork {
     End& end = ends_.at(id);
     const Outgoing message = end.inbox.front();
     net::NetworkEvents& events = end.of->events;
+    if (message.head.kind == net::FrameKind::kBeat) {
+      end.inbox.pop_front();
+      return events.heard(id);
+    }
     const auto place = events.place(id, message.head);
     if (!place) {
       end.waits = true;
@@ -257,6 +279,7 @@ class SimulatedNetwork {
   std::vector<std::unique_ptr<Process>> graveyard_;
   std::map<net::LinkId, End> ends_;
   std::deque<Call> calls_;
+  std::set<std::string> frozen_;                                        // addresses
   std::map<std::tuple<const Process*, std::string, int>, int> newest_;  // incarnation, of a place
 };
 

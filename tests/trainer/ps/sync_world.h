@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,20 +30,35 @@ inline std::vector<net::Address> addresses(int servers) {
   return all;
 }
 
+inline constexpr std::int64_t kSteps = 5;
+inline constexpr std::int64_t kGradients = 16;  // steps, over and over
+
+// Value. What is trained, and from where.
+struct Course {
+  std::int64_t first = 0;  // step
+  std::int64_t end = kSteps;
+  std::int64_t save_every = kSteps;  // steps
+  Floats weights = {};               // as of the first step; empty: as at the beginning
+  Floats slot = {};
+};
+
 // One worker's loop, an act at a time.
 class Worker {
  public:
-  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, std::int64_t steps)
+  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, const Course& course)
       : rank_(rank),
         plan_(plan),
         reduction_(reduction),
-        steps_(steps),
+        course_(course),
         weights_(static_cast<std::size_t>(plan.layout.size()), 0.5F),
         slot_(weights_.size()),
         blocks_(plan.map.cut(0, plan.layout.size())),
         client_({.worker = rank, .servers = addresses(plan.map.servers())}, plan,
-                {.weights = weights_, .slots = {slot_}}) {
+                {.weights = weights_, .slots = {slot_}}),
+        step_(course.first) {
     std::fill(weights_.end() - tensor::kControlFloats, weights_.end(), 0.0F);
+    std::ranges::copy(course.weights, weights_.begin());
+    std::ranges::copy(course.slot, slot_.begin());
     parts_.resize(
         static_cast<std::size_t>(reduction.parts_of_rank[static_cast<std::size_t>(rank)]));
   }
@@ -50,18 +66,23 @@ class Worker {
   SyncClient& client() { return client_; }
   const Floats& weights() const { return weights_; }
   const Floats& slot() const { return slot_; }
-  bool is_done() const { return step_ == steps_ && phase_ == Phase::kAsked && client_.has_all(); }
+  bool is_done() const { return step_ == course_.end && is_between_steps(); }
+  std::int64_t step() const { return step_; }  // that are done
+  bool is_between_steps() const { return phase_ == Phase::kBetween; }
 
   // `all_begun`: the barrier before the first step.
   void act(bool& all_begun) {
     switch (phase_) {
       case Phase::kNew:
-        if (rank_ == 0) client_.hand_over(0, 0);
+        if (rank_ == 0) client_.hand_over(step_, step_);
         phase_ = Phase::kHandingOver;
         return;
       case Phase::kHandingOver:
         if (rank_ == 0 && client_.has_all()) all_begun = true;
-        if (all_begun) begin();
+        if (all_begun) phase_ = Phase::kBetween;
+        return;
+      case Phase::kBetween:
+        if (step_ < std::min(may_begin_below, course_.end)) begin();
         return;
       case Phase::kPushing:
         return push();
@@ -69,24 +90,30 @@ class Worker {
         if (!client_.has_all()) return;
         outcomes.push_back(client_.outcome());
         ++step_;
-        if (step_ < steps_) return begin();
-        if (rank_ == 0) client_.ask_slots();
-        phase_ = Phase::kAsked;
+        if (rank_ == 0 && step_ % course_.save_every == 0) client_.ask_slots();
+        phase_ = Phase::kSaving;
         return;
-      case Phase::kAsked:
+      case Phase::kSaving:
+        if (!client_.has_all()) return;
+        if (step_ % course_.save_every == 0)
+          saved = {step_, course_.end, course_.save_every, weights_, slot_};
+        phase_ = Phase::kBetween;
         return;
     }
   }
 
+  std::int64_t may_begin_below = std::numeric_limits<std::int64_t>::max();
+  Course saved;  // to go on from
   std::vector<backend::ControlFloats> outcomes;
 
  private:
-  enum class Phase { kNew, kHandingOver, kPushing, kWaiting, kAsked };
+  enum class Phase { kNew, kHandingOver, kBetween, kPushing, kWaiting, kSaving };
 
   void begin() {
     client_.begin(step_, rank_ == 0 ? std::optional(terms_of(step_)) : std::nullopt);
     for (std::size_t i = 0; i < parts_.size(); ++i)
-      parts_[i] = gradients_of(step_, reduction_.first_part(rank_) + static_cast<int>(i));
+      parts_[i] =
+          gradients_of(step_ % kGradients, reduction_.first_part(rank_) + static_cast<int>(i));
     next_block_ = 0;
     phase_ = Phase::kPushing;
   }
@@ -103,18 +130,16 @@ class Worker {
   const int rank_;
   const Plan plan_;
   const comm::ReductionPlan reduction_;
-  const std::int64_t steps_;
+  const Course course_;
   Floats weights_;
   Floats slot_;
   const std::vector<Piece> blocks_;
   std::vector<Floats> parts_;
   SyncClient client_;
   Phase phase_ = Phase::kNew;
-  std::int64_t step_ = 0;
+  std::int64_t step_;
   std::size_t next_block_ = 0;
 };
-
-inline constexpr std::int64_t kSteps = 5;
 
 class World {
  public:
@@ -125,7 +150,7 @@ class World {
     incarnations_.resize(servers_.size(), -1);
     for (int i = 0; i < servers; ++i) start_server(i);
     for (int i = 0; i < num_workers; ++i) {
-      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, kSteps));
+      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, Course{}));
       workers.back()->client().use(network.add("worker " + std::to_string(i),
                                                hello_of("worker", i, num_workers),
                                                workers.back()->client()));

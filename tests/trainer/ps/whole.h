@@ -63,10 +63,14 @@ struct Whole {
     std::fill(weights.end() - tensor::kControlFloats, weights.end(), 0.0F);
   }
   void make(std::int64_t step, const comm::ReductionPlan& reduction) {
+    make(step, reduction, step);
+  }
+  // With the gradients of another step.
+  void make(std::int64_t step, const comm::ReductionPlan& reduction, std::int64_t another) {
     std::vector<Floats> parts;
     std::vector<float*> at;
     for (int part = 0; part < reduction.total_parts(); ++part)
-      parts.push_back(gradients_of(step, part));
+      parts.push_back(gradients_of(another, part));
     for (Floats& part : parts) at.push_back(part.data());
     Floats sums(weights.size());
     comm::sum_parts(reduction, at, layout.size(), sums.data());
