@@ -71,6 +71,20 @@ std::unique_ptr<comm::Communicator> join_over_tcp(
                                        std::move(wired));
 }
 
+bool has_servers(const std::optional<WorkerEnv>& env) {
+  return env.has_value() && !env->servers.empty();
+}
+
+void require_servers_for_compression(const TrainerConfig& config,
+                                     const std::optional<WorkerEnv>& env) {
+  const Compression compression = config.communication.compression;
+  if (compression == Compression::kNone || has_servers(env)) return;
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[comm] communication.compression is {}, but there are no servers: write "
+                          "none, or strategy: ParameterServer in a job",
+                          word(compression)));
+}
+
 [[noreturn]] void refuse_backend(const char* backend, const char* why) {
   throw Error(
       ExitCode::kBadInput,
@@ -114,6 +128,7 @@ bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
 std::unique_ptr<comm::Communicator> make_communicator(
     const TrainerConfig& config, const std::optional<WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost) {
+  require_servers_for_compression(config, env);
   if (trains_apart(config, env)) return comm::make_solo_communicator();
   auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);
@@ -123,7 +138,7 @@ std::unique_ptr<comm::Communicator> make_communicator(
 bool trains_apart(const TrainerConfig& config, const std::optional<WorkerEnv>& env) {
   const ServerMode mode = config.parameter_server.mode;
   if (mode == ServerMode::kSync) return false;
-  if (!env.has_value() || env->servers.empty())
+  if (!has_servers(env))
     throw Error(ExitCode::kBadInput,
                 fmt::format("[ps] parameterServer.mode is {}, but there are no servers: write "
                             "sync, or strategy: ParameterServer in a job",

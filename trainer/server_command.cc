@@ -53,6 +53,7 @@ std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
                          .reduction();
     sync.rule = options.rule;
     sync.num_slots = num_slots;
+    sync.codec = options.codec;
     return std::make_unique<ps::SyncTraining>(std::move(server), std::move(sync));
   }
   ps::AsyncOptions async;

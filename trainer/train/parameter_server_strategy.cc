@@ -1,24 +1,37 @@
 #include "trainer/train/parameter_server_strategy.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/tensor/host_span.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/padding.h"
 #include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
+
+namespace {
+
+std::vector<Range> padding_to_clear(const StrategyInputs& inputs) {
+  if (inputs.options.codec.kind != Compression::kOneBit) return {};
+  return padding_of(inputs.backend, inputs.parameters.layout());
+}
+
+}  // namespace
 
 ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
                                                  const ServerAccess& servers)
     : with_(inputs),
       plan_(plan_for(inputs.parameters, static_cast<int>(servers.client.servers.size()))),
-      servers_(servers.network, servers.client, plan_, arrays_of(inputs.parameters)),
+      servers_(servers.network, servers.client, plan_, arrays_of(inputs.parameters),
+               inputs.options.codec),
       sums_(inputs.parameters, inputs.cut.accumulate,
             [this](const Range& block, const std::vector<tensor::Slice>& parts) {
               push(block, parts);
             }),
-      first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())) {
+      first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())),
+      padding_(padding_to_clear(inputs)) {
   sums_.cut_into(blocks_of(plan_));
 }
 
@@ -72,12 +85,14 @@ void ParameterServerStrategy::begin_micro_batch(bool stop) {
 
 void ParameterServerStrategy::push(const Range& block, const std::vector<tensor::Slice>& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i)
-    servers_.push({block.offset, first_part_ + static_cast<int>(i), host_span(parts[i])});
+    servers_.push(block.offset, first_part_ + static_cast<int>(i), host_span(parts[i]));
 }
 
 void ParameterServerStrategy::finish_step() {
   const auto start = with_.now();
   const backend::ControlFloats control = servers_.finish_step();
+  for (const Range& range : padding_)
+    std::ranges::fill(host_span(with_.parameters.weights().range(range.offset, range.length)), 0);
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   with_.backend.end_step();
   untold_.push_back({backend::read_control(control), course_.rate(++step_).lr});

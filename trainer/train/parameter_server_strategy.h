@@ -48,7 +48,8 @@ class ParameterServerStrategy : public Strategy {
   const ps::Plan plan_;
   ps::ClientThread servers_;
   RankSums sums_;
-  const int first_part_;  // of this rank
+  const int first_part_;              // of this rank
+  const std::vector<Range> padding_;  // that servers would change: a sign is never zero
   Course course_;
   std::int64_t step_ = 0;              // finished
   double untold_seconds_waiting_ = 0;  // for the last weights: goes with the next gradients

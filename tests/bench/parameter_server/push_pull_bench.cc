@@ -1,7 +1,7 @@
 // A push and a pull of so many megabytes by every worker, over loopback, each worker and server a
 // process of its own:
 //
-//   push_pull_bench --workers=2 --servers=2 --megabytes=45 --repeats=20 --tls=on
+//   push_pull_bench --workers=2 --servers=2 --megabytes=45 --repeats=20 --tls=on --compression=none
 //
 // Prints one line, {"milliseconds": [...]}: of each repeat, worker 0's time.
 #include <fmt/format.h>
@@ -35,6 +35,7 @@ struct Options {
   std::int64_t megabytes = 45;
   int repeats = 20;
   bool tls = true;
+  Compression compression = Compression::kNone;
 };
 
 constexpr int kFirstPort = 28000;
@@ -77,7 +78,8 @@ void serve_forever(const Options& options, int index) {
   SyncTraining server({network.hello, addresses(options)},
                       {.reduction = comm::in_rank_order(options.workers),
                        .rule = {},
-                       .num_slots = 0});
+                       .num_slots = 0,
+                       .codec = {.kind = options.compression}});
   const std::atomic<bool> stop = false;
   serve(network, server, {.startup_seconds = 60}, stop);
 }
@@ -89,7 +91,7 @@ void work(const Options& options, int rank) {
   Floats weights(static_cast<std::size_t>(layout.size())), gradients(weights.size(), 0.001F);
   ClientThread servers(network_of(options, "worker", rank),
                        {.worker = rank, .servers = addresses(options), .startup_deadline = 60},
-                       plan, {.weights = weights, .slots = {}});
+                       plan, {.weights = weights, .slots = {}}, {.kind = options.compression});
   servers.await_servers();
   if (rank == 0) servers.hand_over(0, 0);
   else std::this_thread::sleep_for(std::chrono::seconds(2));  // the other has, by then
@@ -98,9 +100,9 @@ void work(const Options& options, int rank) {
     const auto start = Clock::now();
     servers.begin(step, rank == 0 ? std::optional(optim::UpdateStep{.lr = 0.1F}) : std::nullopt);
     for (const Piece& block : plan.map.cut(0, layout.size()))
-      servers.push({block.offset, rank,
-                    std::span(gradients).subspan(static_cast<std::size_t>(block.offset),
-                                                 static_cast<std::size_t>(block.length))});
+      servers.push(block.offset, rank,
+                   std::span(gradients).subspan(static_cast<std::size_t>(block.offset),
+                                                static_cast<std::size_t>(block.length)));
     servers.finish_step();
     milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   }
@@ -124,6 +126,8 @@ Options parse(int argc, char** argv) {
   options.megabytes = number("--megabytes", static_cast<int>(options.megabytes));
   options.repeats = number("--repeats", options.repeats);
   options.tls = given["--tls"] != "off";
+  options.compression =
+      value_of(words_of(Compression{}), given["--compression"]).value_or(Compression::kNone);
   return options;
 }
 

@@ -212,6 +212,9 @@ std::string effects(const TrainingChange& change, std::string_view value) {
   for (int earlier = 0; earlier < change.earlier_runs; ++earlier) run(change, config, earlier + 1);
   std::string seen =
       fmt::format("ahead of the slowest: {}\n", staleness_bound(config).value_or(-1));
+  const compress::Codec codec = make_train_options(config, std::nullopt).codec;
+  seen += fmt::format("pushed: {} of threshold {}\n", compress::encoded_bytes(codec, 10000),
+                      codec.threshold);
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {

@@ -1,11 +1,14 @@
 #include "trainer/ps/sync_training.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 
 #include "tests/trainer/ps/simulated_links.h"
 #include "tests/trainer/ps/whole.h"
+#include "trainer/ps/push_encoder.h"
 #include "trainer/ps/sync_client.h"
 
 namespace coxswain::ps {
@@ -30,7 +33,8 @@ std::vector<net::Address> addresses(int servers) {
 // One worker's loop, an act at a time.
 class Worker {
  public:
-  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, std::int64_t steps)
+  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, std::int64_t steps,
+         const compress::Codec& codec)
       : rank_(rank),
         plan_(plan),
         reduction_(reduction),
@@ -38,6 +42,7 @@ class Worker {
         weights_(static_cast<std::size_t>(plan.layout.size()), 0.5F),
         slot_(weights_.size()),
         blocks_(plan.map.cut(0, plan.layout.size())),
+        encoder_(plan, codec),
         client_({.worker = rank, .servers = addresses(plan.map.servers())}, plan,
                 {.weights = weights_, .slots = {slot_}}) {
     std::fill(weights_.end() - tensor::kControlFloats, weights_.end(), 0.0F);
@@ -66,6 +71,7 @@ class Worker {
       case Phase::kWaiting:
         if (!client_.has_all()) return;
         outcomes.push_back(client_.outcome());
+        encoder_.finish_step(client_.outcome()[backend::kUpdated] > 0);
         ++step_;
         if (step_ < steps_) return begin();
         if (rank_ == 0) client_.ask_slots();
@@ -93,8 +99,9 @@ class Worker {
     const Piece& block = blocks_[next_block_];
     for (std::size_t i = 0; i < parts_.size(); ++i)
       client_.push({block.offset, reduction_.first_part(rank_) + static_cast<int>(i),
-                    std::span(parts_[i]).subspan(static_cast<std::size_t>(block.offset),
-                                                 static_cast<std::size_t>(block.length))});
+                    encoder_.encode(block.offset, std::span(parts_[i]).subspan(
+                                                      static_cast<std::size_t>(block.offset),
+                                                      static_cast<std::size_t>(block.length)))});
     if (++next_block_ == blocks_.size()) phase_ = Phase::kWaiting;
   }
 
@@ -106,6 +113,7 @@ class Worker {
   Floats slot_;
   const std::vector<Piece> blocks_;
   std::vector<Floats> parts_;
+  PushEncoder encoder_;
   SyncClient client_;
   Phase phase_ = Phase::kNew;
   std::int64_t step_ = 0;
@@ -116,14 +124,15 @@ constexpr std::int64_t kSteps = 5;
 
 class World {
  public:
-  World(int servers, const comm::ReductionPlan& reduction, std::int64_t steps, unsigned seed)
-      : network(seed), plan_(plan_of(servers)), reduction_(reduction) {
+  World(int servers, const comm::ReductionPlan& reduction, std::int64_t steps, unsigned seed,
+        const compress::Codec& codec = {})
+      : network(seed), plan_(plan_of(servers)), reduction_(reduction), codec_(codec) {
     const int num_workers = static_cast<int>(reduction.parts_of_rank.size());
     servers_.resize(static_cast<std::size_t>(servers));
     incarnations_.resize(servers_.size(), -1);
     for (int i = 0; i < servers; ++i) start_server(i);
     for (int i = 0; i < num_workers; ++i) {
-      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, steps));
+      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, steps, codec));
       workers.back()->client().use(network.add("worker " + std::to_string(i),
                                                hello_of("worker", i, num_workers),
                                                workers.back()->client()));
@@ -139,9 +148,11 @@ class World {
         hello_of("server", index, static_cast<int>(reduction_.parts_of_rank.size())),
         addresses(static_cast<int>(servers_.size()))};
     options.hello.incarnation = ++incarnations_[i];
-    auto server = std::make_unique<SyncTraining>(
-        options,
-        SyncOptions{.reduction = reduction_, .rule = kRule, .num_slots = 1, .window = 1 << 14});
+    auto server = std::make_unique<SyncTraining>(options, SyncOptions{.reduction = reduction_,
+                                                                      .rule = kRule,
+                                                                      .num_slots = 1,
+                                                                      .codec = codec_,
+                                                                      .window = 1 << 14});
     net::Links& links = network.add(to_text(address_of(index)), options.hello, *server);
     servers_[i] = std::move(server);
     servers_[i]->use(links);
@@ -180,15 +191,15 @@ class World {
  private:
   const Plan plan_;
   const comm::ReductionPlan reduction_;
+  const compress::Codec codec_;
   std::vector<std::unique_ptr<SyncTraining>> servers_;
   std::vector<int> incarnations_;
 };
 
 // Runs it, and compares with one process.
 void expect_the_bits_of_one_process(World& world, const comm::ReductionPlan& reduction, int breaks,
-                                    int kills) {
+                                    int kills, Whole whole = Whole(plan_of(1))) {
   ASSERT_TRUE(world.run(breaks, kills)) << "stuck";
-  Whole whole(plan_of(1));
   for (std::int64_t step = 0; step < kSteps; ++step) whole.make(step, reduction);
   for (const auto& worker : world.workers) {
     EXPECT_EQ(worker->weights(), whole.weights);
@@ -217,6 +228,49 @@ TEST(SyncTraining, loses_nothing_with_a_server_that_dies_and_comes_back_empty) {
     kills += world.kills;
   }
   EXPECT_GT(kills, 60);
+}
+
+constexpr std::int64_t kFirstGradient = 48;  // after small_layout()'s statistics
+
+// What one process comes to whose gradients went through a codec, block by block.
+Whole whole_through(const compress::Codec& codec, int servers) {
+  Whole whole(plan_of(1));
+  whole.pushed = [codec, map = plan_of(servers).map, residuals = std::map<int, Floats>()](
+                     std::int64_t step, int part) mutable {
+    Floats gradients = gradients_of(step, part);
+    Floats& residual = residuals[part];
+    residual.resize(gradients.size());
+    const std::int64_t end = std::ssize(gradients) - tensor::kControlFloats;
+    for (const Piece& block : map.cut(kFirstGradient, end - kFirstGradient)) {
+      const auto of = [&](Floats& all) {
+        return std::span(all).subspan(static_cast<std::size_t>(block.offset),
+                                      static_cast<std::size_t>(block.length));
+      };
+      std::vector<std::byte> bytes(
+          static_cast<std::size_t>(compress::encoded_bytes(codec, block.length)));
+      compress::encode(codec, of(gradients), of(residual), bytes, of(residual));
+      compress::decode(codec, bytes, of(gradients));
+    }
+    return gradients;
+  };
+  return whole;
+}
+
+TEST(SyncTraining, comes_to_the_bits_of_one_process_through_every_codec) {
+  int kills = 0;
+  unsigned seed = 0;
+  for (const auto& [kind, word] : words_of(Compression{}))
+    for (const int servers : {1, 2, 3, 2}) {
+      SCOPED_TRACE(fmt::format("{}: {} servers, seed {}", word, servers, ++seed));
+      const compress::Codec codec{.kind = kind, .threshold = 0.7F};
+      const auto reduction = comm::in_rank_order(1 + static_cast<int>(seed % 3));
+      World world(servers, reduction, kSteps, seed, codec);
+      const bool disturbed = servers > 1;
+      expect_the_bits_of_one_process(world, reduction, disturbed ? 10 : 0, disturbed ? 3 : 0,
+                                     whole_through(codec, servers));
+      kills += world.kills;
+    }
+  EXPECT_GT(kills, 10);
 }
 
 TEST(SyncTraining, gives_up_when_two_neighbours_come_back_at_once) {

@@ -58,6 +58,9 @@ struct LrScheduleConfig {
 struct CommunicationConfig {
   CommunicationBackend backend = CommunicationBackend::kAuto;
   std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
+  Compression compression = Compression::kNone;
+  double compression_threshold = 0.5;
+  double compression_ratio = 0.05;
   bool operator==(const CommunicationConfig&) const = default;
 };
 
