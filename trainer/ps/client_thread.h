@@ -19,8 +19,9 @@ class ClientThread {
   void begin(std::int64_t step, const std::optional<optim::UpdateStep>& terms);
   // They stay as they are until finish_step() has returned.
   void push(std::int64_t offset, int part, std::span<const float> gradients);
-  backend::ControlFloats finish_step();  // until the weights are there
-  void fetch_slots();                    // until they are there
+  backend::ControlFloats finish_step();                          // until the weights are there
+  void fetch_slots();                                            // until they are there
+  std::span<float> residuals() { return encoder_.residuals(); }  // between steps
 
  private:
   void await_all();

@@ -3,19 +3,20 @@
 namespace coxswain::train {
 
 std::vector<Range> padding_of(backend::Backend& backend, const tensor::ParameterLayout& layout) {
-  std::vector<Range> padding;
+  const tensor::Segment& control = layout.control();
+  std::vector<float> filled(static_cast<std::size_t>(control.offset));
   for (const tensor::Segment& segment : layout.segments) {
-    if (segment.kind == tensor::SegmentKind::kControl || segment.stored == segment.elements())
-      continue;
-    std::vector<float> stored(static_cast<std::size_t>(segment.stored));
+    if (segment.offset == control.offset) break;
     const std::vector<float> ones(static_cast<std::size_t>(segment.elements()), 1.0F);
-    backend.from_canonical(segment, ones, stored);
-    for (std::int64_t i = 0; i < segment.stored; ++i) {
-      if (stored[static_cast<std::size_t>(i)] != 0) continue;
-      const std::int64_t at = segment.offset + i;
-      if (padding.empty() || padding.back().end() != at) padding.push_back({at, 0});
-      ++padding.back().length;
-    }
+    backend.from_canonical(segment, ones,
+                           std::span(filled).subspan(static_cast<std::size_t>(segment.offset),
+                                                     static_cast<std::size_t>(segment.stored)));
+  }
+  std::vector<Range> padding;
+  for (std::int64_t at = 0; at < control.offset; ++at) {
+    if (filled[static_cast<std::size_t>(at)] != 0) continue;
+    if (padding.empty() || padding.back().end() != at) padding.push_back({at, 0});
+    ++padding.back().length;
   }
   return padding;
 }

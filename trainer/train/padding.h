@@ -7,8 +7,8 @@
 
 namespace coxswain::train {
 
-// Where the device's inner orders leave room that is no tensor's. It is zero, and stays so as long
-// as its gradients are.
+// Where the flat buffer is no tensor's: between them, and in the device's inner orders. It is zero,
+// and stays so as long as its gradients are.
 std::vector<Range> padding_of(backend::Backend& backend, const tensor::ParameterLayout& layout);
 
 }  // namespace coxswain::train

@@ -7,6 +7,7 @@
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/padding.h"
+#include "trainer/train/residuals.h"
 #include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
@@ -45,12 +46,25 @@ void ParameterServerStrategy::restore(const checkpoint::Contents* contents) {
     train::restore(*contents, with_.backend, with_.parameters, slot_names(with_.options));
   broadcast_parameters(with_.communicator, with_.backend, with_.parameters);
   require_equal_weights(with_.communicator, with_.backend, with_.parameters);
+  if (encodes())
+    restore_residuals(with_.communicator, with_.backend, with_.parameters.layout(), contents,
+                      servers_.residuals());
 }
 
 // No step is begun meanwhile, so that all servers' slots are of one.
 std::function<checkpoint::Contents()> ParameterServerStrategy::snapshot() {
+  std::vector<checkpoint::NamedTensor> residuals;
+  if (encodes())
+    residuals = gather_residuals(with_.communicator, with_.backend, with_.parameters.layout(),
+                                 servers_.residuals());
+  if (!leads()) return nullptr;
   servers_.fetch_slots();
-  return train::snapshot(with_.backend, with_.parameters, slot_names(with_.options));
+  return [tensors = train::snapshot(with_.backend, with_.parameters, slot_names(with_.options)),
+          residuals = std::move(residuals)] {
+    checkpoint::Contents contents = tensors();
+    contents.optimizer.insert(contents.optimizer.end(), residuals.begin(), residuals.end());
+    return contents;
+  };
 }
 
 void ParameterServerStrategy::start(const Course& course, std::int64_t step) {
@@ -79,7 +93,8 @@ void ParameterServerStrategy::begin(const StepPlan& plan) {
 
 void ParameterServerStrategy::begin_micro_batch(bool stop) {
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
-  with_.parameters.memory().write(backend::to_control(stop, waiting),
+  const bool save = std::exchange(asks_for_snapshot_, false);
+  with_.parameters.memory().write(backend::to_control(stop, waiting, save),
                                   with_.parameters.gradients(with_.parameters.layout().control()));
 }
 
@@ -91,11 +106,19 @@ void ParameterServerStrategy::push(const Range& block, const std::vector<tensor:
 void ParameterServerStrategy::finish_step() {
   const auto start = with_.now();
   const backend::ControlFloats control = servers_.finish_step();
-  for (const Range& range : padding_)
-    std::ranges::fill(host_span(with_.parameters.weights().range(range.offset, range.length)), 0);
+  clear_padding();
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   with_.backend.end_step();
   untold_.push_back({backend::read_control(control), course_.rate(++step_).lr});
+}
+
+void ParameterServerStrategy::clear_padding() {
+  for (const Range& range : padding_) {
+    std::ranges::fill(host_span(with_.parameters.weights().range(range.offset, range.length)), 0);
+    std::ranges::fill(servers_.residuals().subspan(static_cast<std::size_t>(range.offset),
+                                                   static_cast<std::size_t>(range.length)),
+                      0);
+  }
 }
 
 StepOutcome ParameterServerStrategy::outcome() {
