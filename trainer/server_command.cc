@@ -59,6 +59,7 @@ std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
   ps::AsyncOptions async;
   async.rule = options.rule;
   async.num_slots = num_slots;
+  async.codec = options.codec;
   async.staleness = staleness_bound(config);
   return std::make_unique<ps::AsyncTraining>(std::move(server), async);
 }

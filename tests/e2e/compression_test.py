@@ -25,6 +25,7 @@ spec:
     batchSize: 32
     optimizer: {{lr: 0.1}}
     communication: {{{compression}}}
+    parameterServer: {{mode: {mode}}}
     evaluate: {{everyEpochs: 0}}
     threads: 1
   checkpoint: {{everySteps: 20}}
@@ -40,8 +41,9 @@ class Lab:
     def __init__(self, top):
         self.top, self.data = top, harness.first_digits(top / "digits", 4000, 1000)
 
-    def run(self, place, kind, *flags, steps=STEPS, workers=2):
-        text = JOB.format(data=self.data, compression=f"compression: {kind}", steps=steps, workers=workers)
+    def run(self, place, kind, *flags, steps=STEPS, workers=2, mode="sync"):
+        text = JOB.format(data=self.data, compression=f"compression: {kind}", steps=steps, workers=workers,
+                          mode=mode)
         return run(self.top / place, text, *flags)
 
     def weights(self, place):
@@ -61,6 +63,8 @@ def main():
             word = kind.split(",")[0]
             right = accuracy(lab.run(word, kind))
             expect(right > exactly - NEARLY, f"{word}: {right:.1%} are right")
+        right = accuracy(lab.run("apart", TWO_BIT, steps=2 * STEPS, mode="async"))  # of half as many images each
+        expect(right > exactly - 2 * NEARLY, f"2bit, apart: {right:.1%} are right")
         for word, dies in (("2bit", "server-1"), ("1bit", "server-0"), ("topk", "worker-1")):
             said = lab.run(f"{word}-kill", next(kind for kind in KINDS if kind.startswith(word)), "--kill", f"{dies}@35")
             expect(f"{dies} exit=137" in said, f"{word}: {dies} has died")

@@ -41,6 +41,12 @@ bool PushForm::is_encoded(const Piece& block, std::int64_t bytes) const {
   return bytes != plain && bytes == bytes_of(block);
 }
 
+const Piece* PushForm::encoded_block(const Shard& shard, std::int64_t offset,
+                                     std::int64_t bytes) const {
+  const Piece* block = shard.find(offset);
+  return block != nullptr && is_encoded(*block, bytes) ? block : nullptr;
+}
+
 void PushForm::encode(const Piece& block, std::span<const float> floats,
                       std::span<const float> residual, std::span<std::byte> bytes,
                       std::span<float> left) const {

@@ -19,6 +19,8 @@ class PushForm {
   bool encodes() const { return codec_.kind != Compression::kNone; }
   std::int64_t bytes_of(const Piece& block) const;  // encoded
   bool is_encoded(const Piece& block, std::int64_t bytes) const;
+  // Of what a push that is encoded is; nullptr: it is plain, or no push of this server.
+  const Piece* encoded_block(const Shard& shard, std::int64_t offset, std::int64_t bytes) const;
 
   // See compress::encode; all of these are of the whole block.
   void encode(const Piece& block, std::span<const float> floats, std::span<const float> residual,

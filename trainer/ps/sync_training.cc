@@ -90,14 +90,14 @@ std::optional<std::span<std::byte>> SyncTraining::place_of_push(Peer& peer,
                                                                 const Message& message) {
   const auto answer = machine_->offer(push_of(peer, message));
   if (answer.verdict == SyncServer::Verdict::kWait) return std::nullopt;
-  if (answer.verdict == SyncServer::Verdict::kTake && block_of_encoded(message) == nullptr)
+  if (answer.verdict == SyncServer::Verdict::kTake && encoded_block(message) == nullptr)
     return std::as_writable_bytes(answer.memory);
   return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
 }
 
 void SyncTraining::take_push(Peer& peer, const Message& message) {
   const Push push = push_of(peer, message);
-  if (const Piece* block = block_of_encoded(message)) {
+  if (const Piece* block = encoded_block(message)) {
     const auto answer = machine_->offer(push);  // it says again where the floats belong
     if (answer.verdict == SyncServer::Verdict::kTake)
       form_->decode(*block, peer.scratch, answer.memory);
@@ -105,13 +105,12 @@ void SyncTraining::take_push(Peer& peer, const Message& message) {
   machine_->received(push);
 }
 
-const Piece* SyncTraining::block_of_encoded(const Message& message) {
-  const Piece* block = machine_->shard().find(message.offset);
-  return block != nullptr && form_->is_encoded(*block, message.bytes) ? block : nullptr;
+const Piece* SyncTraining::encoded_block(const Message& message) {
+  return form_->encoded_block(machine_->shard(), message.offset, message.bytes);
 }
 
 Push SyncTraining::push_of(const Peer& peer, const Message& message) {
-  const Piece* block = block_of_encoded(message);
+  const Piece* block = encoded_block(message);
   return {peer.hello.rank, message.step, message.part, message.offset,
           block != nullptr ? block->length : floats_of(message)};
 }

@@ -47,8 +47,7 @@ class SyncTraining : public Server, private SyncOutbox {
 
   std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message);
   void take_push(Peer& peer, const Message& message);
-  // Of which block it is, if it is encoded.
-  const Piece* block_of_encoded(const Message& message);
+  const Piece* encoded_block(const Message& message);
   Push push_of(const Peer& peer, const Message& message);
   std::optional<std::span<std::byte>> place_from_server(Peer& peer, const Message& message);
   void take_from_server(Peer& peer, const Message& message);

@@ -1,5 +1,7 @@
 #include "trainer/train/padding.h"
 
+#include <algorithm>
+
 namespace coxswain::train {
 
 std::vector<Range> padding_of(backend::Backend& backend, const tensor::ParameterLayout& layout) {
@@ -19,6 +21,19 @@ std::vector<Range> padding_of(backend::Backend& backend, const tensor::Parameter
     ++padding.back().length;
   }
   return padding;
+}
+
+std::vector<Range> changed_padding(const compress::Codec& codec, backend::Backend& backend,
+                                   const tensor::ParameterLayout& layout) {
+  if (codec.kind != Compression::kOneBit) return {};
+  return padding_of(backend, layout);
+}
+
+void clear(const std::vector<Range>& padding, std::span<float> flat) {
+  for (const Range& range : padding)
+    std::ranges::fill(flat.subspan(static_cast<std::size_t>(range.offset),
+                                   static_cast<std::size_t>(range.length)),
+                      0.0F);
 }
 
 }  // namespace coxswain::train

@@ -1,6 +1,5 @@
 #include "trainer/train/parameter_server_strategy.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "trainer/tensor/host_span.h"
@@ -11,15 +10,6 @@
 #include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
-
-namespace {
-
-std::vector<Range> padding_to_clear(const StrategyInputs& inputs) {
-  if (inputs.options.codec.kind != Compression::kOneBit) return {};
-  return padding_of(inputs.backend, inputs.parameters.layout());
-}
-
-}  // namespace
 
 ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
                                                  const ServerAccess& servers)
@@ -32,7 +22,7 @@ ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
               push(block, parts);
             }),
       first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())),
-      padding_(padding_to_clear(inputs)) {
+      padding_(changed_padding(inputs.options.codec, inputs.backend, plan_.layout)) {
   sums_.cut_into(blocks_of(plan_));
 }
 
@@ -106,19 +96,11 @@ void ParameterServerStrategy::push(const Range& block, const std::vector<tensor:
 void ParameterServerStrategy::finish_step() {
   const auto start = with_.now();
   const backend::ControlFloats control = servers_.finish_step();
-  clear_padding();
+  clear(padding_, host_span(with_.parameters.weights()));
+  clear(padding_, servers_.residuals());
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   with_.backend.end_step();
   untold_.push_back({backend::read_control(control), course_.rate(++step_).lr});
-}
-
-void ParameterServerStrategy::clear_padding() {
-  for (const Range& range : padding_) {
-    std::ranges::fill(host_span(with_.parameters.weights().range(range.offset, range.length)), 0);
-    std::ranges::fill(servers_.residuals().subspan(static_cast<std::size_t>(range.offset),
-                                                   static_cast<std::size_t>(range.length)),
-                      0);
-  }
 }
 
 StepOutcome ParameterServerStrategy::outcome() {

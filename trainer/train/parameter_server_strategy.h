@@ -45,7 +45,6 @@ class ParameterServerStrategy : public Strategy {
  private:
   bool encodes() const { return with_.options.codec.kind != Compression::kNone; }
   bool leads() const { return with_.communicator.rank() == 0; }
-  void clear_padding();
   void push(const Range& block, const std::vector<tensor::Slice>& parts);
 
   StrategyInputs with_;
@@ -53,7 +52,7 @@ class ParameterServerStrategy : public Strategy {
   ps::ClientThread servers_;
   RankSums sums_;
   const int first_part_;              // of this rank
-  const std::vector<Range> padding_;  // that a codec would change: a sign is never zero
+  const std::vector<Range> padding_;  // that pushes change
   Course course_;
   std::int64_t step_ = 0;              // finished
   bool asks_for_snapshot_ = false;     // goes with the running step's gradients

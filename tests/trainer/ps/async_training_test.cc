@@ -7,6 +7,7 @@
 #include "tests/trainer/ps/simulated_links.h"
 #include "tests/trainer/ps/whole.h"
 #include "trainer/ps/async_client.h"
+#include "trainer/ps/push_encoder.h"
 
 namespace coxswain::ps {
 namespace {
@@ -30,16 +31,20 @@ std::vector<net::Address> addresses(int servers) {
   return all;
 }
 
+// It says ones and zeros as they are.
+constexpr compress::Codec kTwoBit{.kind = Compression::kTwoBit, .threshold = 1};
+
 // One worker's loop, an act at a time. The gradients of step k are 1 in element k of each piece.
 class Worker {
  public:
-  Worker(int rank, const Plan& plan, std::int64_t stop_after)
+  Worker(int rank, const Plan& plan, const compress::Codec& codec, std::int64_t stop_after)
       : rank_(rank),
         stop_after_(stop_after),
         weights(static_cast<std::size_t>(plan.layout.size())),
         gradients_(weights.size()),
         plan_(plan),
         blocks_(plan.map.cut(0, plan.layout.size())),
+        encoder_(plan, codec),
         client({.worker = rank, .servers = addresses(plan.map.servers())}, nullptr) {}
 
   bool is_done() const { return phase_ == Phase::kEnded; }
@@ -58,6 +63,7 @@ class Worker {
         return push();
       case Phase::kAnswered:
         if (!client.has_all()) return;
+        encoder_.finish_step(true);
         client.done(step_, {.samples = 1, .loss = 2, .correct = 0});
         client.ask_lease();
         phase_ = Phase::kIdle;
@@ -126,9 +132,11 @@ class Worker {
 
   void push() {
     const Piece& block = blocks_[next_block_];
-    client.push(block.offset, std::span(gradients_)
-                                  .subspan(static_cast<std::size_t>(block.offset),
-                                           static_cast<std::size_t>(block.length)));
+    client.push(
+        block.offset,
+        encoder_.encode(block.offset, std::span(gradients_)
+                                          .subspan(static_cast<std::size_t>(block.offset),
+                                                   static_cast<std::size_t>(block.length))));
     if (++next_block_ < blocks_.size()) return;
     client.finish_push(optim::UpdateStep{.lr = 1});
     phase_ = Phase::kAnswered;
@@ -144,6 +152,7 @@ class Worker {
   Floats gradients_;
   const Plan plan_;
   const std::vector<Piece> blocks_;
+  PushEncoder encoder_;
 
  public:
   AsyncClient client;
@@ -166,7 +175,9 @@ class World {
   World(int num_servers, std::optional<std::int64_t> staleness, std::int64_t window, unsigned seed,
         std::int64_t stop = kSteps)
       : network(seed), stop_after(stop), plan_(plan_of(num_servers, 0)) {
+    if (seed % 2 == 1) codec_ = kTwoBit;
     AsyncOptions options;
+    options.codec = codec_;
     options.staleness = staleness;
     options.window = window;
     for (int i = 0; i < num_servers; ++i) {
@@ -183,7 +194,7 @@ class World {
     const std::string address = "worker " + std::to_string(rank);
     network.remove(address);
     auto& worker = workers[rank];
-    worker = std::make_unique<Worker>(rank, plan_, stop_after);
+    worker = std::make_unique<Worker>(rank, plan_, codec_, stop_after);
     worker->client.use(
         network.add(address, hello_of("worker", rank, ++incarnations_[rank]), worker->client));
   }
@@ -224,6 +235,7 @@ class World {
 
  private:
   const Plan plan_;
+  compress::Codec codec_;
   std::map<int, int> incarnations_;
 };
 
