@@ -203,6 +203,9 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.max_skipped = config.non_finite_skip;
   options.report_every_steps = config.log_every_steps;
   options.bucket_bytes = config.communication.bucket_bytes;
+  options.codec = {.kind = config.communication.compression,
+                   .threshold = static_cast<float>(config.communication.compression_threshold),
+                   .ratio = config.communication.compression_ratio};
   options.checkpoint.directory = config.checkpoint.path;
   if (options.checkpoint.directory.empty() && env.has_value()) {
     options.checkpoint.directory = env->checkpoints;

@@ -46,11 +46,13 @@ std::unique_ptr<ps::Server> make_server(const contract::TrainerConfig& config,
             .reduction();
     sync.rule = options.rule;
     sync.num_slots = num_slots;
+    sync.codec = options.codec;
     return std::make_unique<ps::SyncTraining>(std::move(server), std::move(sync));
   }
   ps::AsyncOptions async;
   async.rule = options.rule;
   async.num_slots = num_slots;
+  async.codec = options.codec;
   async.staleness = staleness_bound(config);
   return std::make_unique<ps::AsyncTraining>(std::move(server), async);
 }

@@ -205,6 +205,12 @@ void check_training(const TrainingJob& job, Problems& problems) {
         {"spec.training.kvStore", 0,
          fmt::format("{} is for strategy {}", word(config.kv_store),
                      word(has_servers ? Strategy::kAllReduce : Strategy::kParameterServer))});
+  if (config.communication.compression != Compression::kNone &&
+      job.spec.strategy != Strategy::kParameterServer)
+    problems.push_back({"spec.training.communication.compression", 0,
+                        fmt::format("{} is for strategy ParameterServer; write none or set the "
+                                    "strategy",
+                                    word(config.communication.compression))});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,

@@ -113,6 +113,9 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"communication.encryption", "", {"tls", "none"}},
       // The others are names for these, or need servers.
       {"kvStore", "", {"none", "local"}},
+      {.key = "communication.compression"},
+      {"communication.compressionThreshold", "communication.compression=2bit", {"0.5", "0.1"}},
+      {"communication.compressionRatio", "communication.compression=topk", {"0.05", "0.1"}},
       {.key = "parameterServer.mode"},
       {"parameterServer.staleness", "parameterServer.mode=ssp", {"4", "0"}},
       {"evaluate.everyEpochs", "", {"1", "2", "0"}},

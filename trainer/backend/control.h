@@ -26,15 +26,19 @@ struct ControlSums {
   double correct = 0;
   double not_finite = 0;  // micro-batches whose loss is not finite
   bool updated = false;   // else the step was skipped
+  bool save = false;      // rank 0 wants a snapshot after it, of all ranks
 };
 
 using ControlFloats = std::array<float, tensor::kControlFloats>;
 constexpr std::size_t kNotFinite = 5;
 constexpr std::size_t kUpdated = 6;
+constexpr std::size_t kSave = 7;
 
 // What a rank says in a pass.
-inline ControlFloats to_control(bool stop, double seconds_waiting) {
-  return {stop ? 1.0F : 0.0F, static_cast<float>(seconds_waiting)};
+inline ControlFloats to_control(bool stop, double seconds_waiting, bool save = false) {
+  ControlFloats control = {stop ? 1.0F : 0.0F, static_cast<float>(seconds_waiting)};
+  control[kSave] = save ? 1.0F : 0.0F;
+  return control;
 }
 
 inline void write_sums(const LossSums& sums, std::span<float> control) {
@@ -46,8 +50,14 @@ inline void write_sums(const LossSums& sums, std::span<float> control) {
 }
 
 inline ControlSums read_control(std::span<const float> control) {
-  return {control[0], control[1], control[2],           control[3],
-          control[4], control[kNotFinite], control[kUpdated] > 0};
+  return {control[0],
+          control[1],
+          control[2],
+          control[3],
+          control[4],
+          control[kNotFinite],
+          control[kUpdated] > 0,
+          control[kSave] > 0};
 }
 
 // The bits of the count, in the first two floats.

@@ -176,6 +176,19 @@ constexpr Words<Encryption, 2> words_of(Encryption) {
   return {{{Encryption::kTls, "tls"}, {Encryption::kNone, "none"}}};
 }
 
+// How gradients are written on their way to those who sum them. fp16, bf16: rounded. 2bit: a
+// threshold, its negative or nothing (MXNet). 1bit: a sign, with one magnitude for all. topk: the
+// largest alone (SINGA).
+enum class Compression { kNone, kFp16, kBf16, kTwoBit, kOneBit, kTopK };
+constexpr Words<Compression, 6> words_of(Compression) {
+  return {{{Compression::kNone, "none"},
+           {Compression::kFp16, "fp16"},
+           {Compression::kBf16, "bf16"},
+           {Compression::kTwoBit, "2bit"},
+           {Compression::kOneBit, "1bit"},
+           {Compression::kTopK, "topk"}}};
+}
+
 enum class Device { kCpu };
 constexpr Words<Device, 1> words_of(Device) { return {{{Device::kCpu, "cpu"}}}; }
 

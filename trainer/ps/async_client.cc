@@ -93,10 +93,10 @@ void AsyncClient::begin(std::int64_t step) {
   is_push_ = true;
 }
 
-void AsyncClient::push(std::int64_t offset, std::span<float> floats) {
+void AsyncClient::push(std::int64_t offset, std::span<const std::byte> bytes) {
   const int server = plan_->map.cut(offset, 1)[0].server;
-  of(server).pushed.push_back({offset, floats});
-  say(server, {.what = Say::kPush, .step = step_, .offset = offset}, std::as_bytes(floats));
+  of(server).pushed.push_back({offset, bytes});
+  say(server, {.what = Say::kPush, .step = step_, .offset = offset}, bytes);
 }
 
 void AsyncClient::finish_push(const std::optional<optim::UpdateStep>& terms) {
@@ -129,8 +129,7 @@ void AsyncClient::ask(int server) {
   }
   if (!is_push_) return say(server, {.what = Say::kPull, .step = step_});
   for (const Pushed& block : with.pushed)
-    say(server, {.what = Say::kPush, .step = step_, .offset = block.offset},
-        std::as_bytes(block.floats));
+    say(server, {.what = Say::kPush, .step = step_, .offset = block.offset}, block.bytes);
   if (is_finished_) say_finished(server);
 }
 

@@ -45,7 +45,7 @@ class AsyncClient : public Client {
   void hand_over(std::int64_t step, std::int64_t update_count);
   void pull(std::int64_t step);
   void begin(std::int64_t step);
-  void push(std::int64_t offset, std::span<float> floats);
+  void push(std::int64_t offset, std::span<const std::byte> bytes);  // as a PushForm writes them
   void finish_push(const std::optional<optim::UpdateStep>& terms);  // none: it changes nothing
   void ask_slots();
   bool has_all() const;  // that was wanted last
@@ -62,7 +62,7 @@ class AsyncClient : public Client {
   enum class Wanted { kNothing, kBegun, kWeights, kSlots };
   struct Pushed {
     std::int64_t offset = 0;
-    std::span<float> floats;
+    std::span<const std::byte> bytes;
   };
   // Of one server.
   struct Dealings {

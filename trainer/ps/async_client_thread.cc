@@ -15,7 +15,9 @@ std::optional<Standing> AsyncClientThread::await_standing(std::chrono::seconds l
   return standing;
 }
 
-void AsyncClientThread::attach(const Plan& plan, const WorkerArrays& arrays) {
+void AsyncClientThread::attach(const Plan& plan, const WorkerArrays& arrays,
+                               const compress::Codec& codec) {
+  encoder_.emplace(plan, codec);
   runner_.post([this, plan, arrays] { client_.attach(plan, arrays); });
 }
 
@@ -41,14 +43,17 @@ void AsyncClientThread::fetch_slots() {
 void AsyncClientThread::finish_push(const std::optional<optim::UpdateStep>& terms) {
   runner_.post([this, terms] { client_.finish_push(terms); });
   await_all();
+  encoder_->finish_step(terms.has_value());
 }
 
 void AsyncClientThread::begin(std::int64_t step) {
   runner_.post([this, step] { client_.begin(step); });
 }
 
-void AsyncClientThread::push(std::int64_t offset, std::span<float> floats) {
-  runner_.post([this, offset, floats] { client_.push(offset, floats); });
+void AsyncClientThread::push(std::int64_t offset, std::span<const float> gradients) {
+  runner_.post([this, offset, gradients] {
+    client_.push(offset, encoder_->encode(offset, gradients));
+  });
 }
 
 void AsyncClientThread::ask_lease() {

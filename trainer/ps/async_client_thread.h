@@ -2,10 +2,12 @@
 
 #include "trainer/ps/async_client.h"
 #include "trainer/ps/client_runner.h"
+#include "trainer/ps/push_encoder.h"
 
 namespace coxswain::ps {
 
-// Resource. An AsyncClient on a thread of its own; see ClientRunner. `on_lease` is called there.
+// Resource. An AsyncClient on a thread of its own, which encodes what is pushed, too; see
+// ClientRunner. `on_lease` is called there.
 class AsyncClientThread {
  public:
   AsyncClientThread(const net::NetworkOptions& network, const ClientOptions& options,
@@ -14,7 +16,7 @@ class AsyncClientThread {
 
   // Nullopt: not known, or not begun, in time.
   std::optional<Standing> await_standing(std::chrono::seconds limit);
-  void attach(const Plan& plan, const WorkerArrays& arrays);
+  void attach(const Plan& plan, const WorkerArrays& arrays, const compress::Codec& codec);
 
   // These wait for what they ask for.
   void hand_over(std::int64_t step, std::int64_t update_count);
@@ -23,7 +25,9 @@ class AsyncClientThread {
   void finish_push(const std::optional<optim::UpdateStep>& terms);
 
   void begin(std::int64_t step);
-  void push(std::int64_t offset, std::span<float> floats);
+  // They stay as they are until finish_push() has returned.
+  void push(std::int64_t offset, std::span<const float> gradients);
+  std::span<float> residuals() { return encoder_->residuals(); }  // between steps
 
   void ask_lease();
   void done(std::int64_t step, const StepSums& sums);
@@ -36,6 +40,7 @@ class AsyncClientThread {
  private:
   void await_all();
 
+  std::optional<PushEncoder> encoder_;
   AsyncClient client_;
   ClientRunner runner_;
 };

@@ -79,13 +79,33 @@ std::optional<std::span<std::byte>> AsyncTraining::place_of(Peer& peer, const Me
 
 std::optional<std::span<std::byte>> AsyncTraining::place_of_push(Peer& peer,
                                                                  const Message& message) {
-  const auto answer = machine_->offer({.worker = peer.hello.rank,
-                                       .step = message.step,
-                                       .offset = message.offset,
-                                       .length = floats_of(message)});
+  const auto answer = machine_->offer(push_of(peer, message));
   if (answer.verdict == SyncServer::Verdict::kWait) return std::nullopt;
-  if (answer.verdict == SyncServer::Verdict::kTake) return std::as_writable_bytes(answer.memory);
+  if (answer.verdict == SyncServer::Verdict::kTake && encoded_block(message) == nullptr)
+    return std::as_writable_bytes(answer.memory);
   return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
+}
+
+void AsyncTraining::take_push(Peer& peer, const Message& message) {
+  const Push push = push_of(peer, message);
+  if (const Piece* block = encoded_block(message)) {
+    const auto answer = machine_->offer(push);  // it says again where the floats belong
+    if (answer.verdict == SyncServer::Verdict::kTake)
+      form_->decode(*block, peer.scratch, answer.memory);
+  }
+  machine_->received(push);
+}
+
+const Piece* AsyncTraining::encoded_block(const Message& message) {
+  return form_->encoded_block(machine_->shard(), message.offset, message.bytes);
+}
+
+Push AsyncTraining::push_of(const Peer& peer, const Message& message) {
+  const Piece* block = encoded_block(message);
+  return {.worker = peer.hello.rank,
+          .step = message.step,
+          .offset = message.offset,
+          .length = block != nullptr ? block->length : floats_of(message)};
 }
 
 void AsyncTraining::take(Peer& peer, const Message& message) {
@@ -96,10 +116,7 @@ void AsyncTraining::take(Peer& peer, const Message& message) {
     case Say::kState:
       return take_state(message);
     case Say::kPush:
-      return machine_->received({.worker = worker,
-                                 .step = message.step,
-                                 .offset = message.offset,
-                                 .length = floats_of(message)});
+      return take_push(peer, message);
     case Say::kPushed:
       return take_pushed(peer, message);
     case Say::kPull:
@@ -133,6 +150,7 @@ void AsyncTraining::begin(const Beginning& beginning) {
   const Plan plan = plan_of(beginning, options_.num_slots);
   AsyncOutbox& outbox = *this;
   machine_ = std::make_unique<AsyncServer>(plan, index(), options_.rule, options_.window, outbox);
+  form_.emplace(plan.layout, options_.codec);
   beginning_ = beginning;
   floats_missing_ = plan.map.load(index()) * (1 + options_.num_slots);
 }

@@ -7,6 +7,7 @@
 
 #include "trainer/ps/async_server.h"
 #include "trainer/ps/coordinator.h"
+#include "trainer/ps/push_form.h"
 #include "trainer/ps/server.h"
 
 namespace coxswain::ps {
@@ -15,6 +16,7 @@ namespace coxswain::ps {
 struct AsyncOptions {
   optim::UpdateRule rule;
   int num_slots = 0;
+  compress::Codec codec = {};                    // of the pushes
   std::optional<std::int64_t> staleness;         // the bound, if there is one
   std::int64_t window = std::int64_t{64} << 20;  // see AsyncServer
 };
@@ -42,6 +44,9 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
 
   bool may_say(const Peer& peer, const Message& message) const;
   std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message);
+  void take_push(Peer& peer, const Message& message);
+  const Piece* encoded_block(const Message& message);
+  Push push_of(const Peer& peer, const Message& message);
   void begin(const Beginning& beginning);
   void take_state(const Message& message);
   void take_pushed(const Peer& peer, const Message& message);
@@ -60,6 +65,7 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
 
   const AsyncOptions options_;
   std::unique_ptr<AsyncServer> machine_;
+  std::optional<PushForm> form_;            // with machine_
   std::optional<Coordinator> coordinator_;  // of server 0
   std::optional<Beginning> beginning_;
   std::int64_t floats_missing_ = -1;      // of its state; -1: nothing is known

@@ -19,13 +19,16 @@ void ClientThread::begin(std::int64_t step, const std::optional<optim::UpdateSte
   runner_.post([this, step, terms] { client_.begin(step, terms); });
 }
 
-void ClientThread::push(const BlockPart& part) {
-  runner_.post([this, part] { client_.push(part); });
+void ClientThread::push(std::int64_t offset, int part, std::span<const float> gradients) {
+  runner_.post([this, offset, part, gradients] {
+    client_.push({offset, part, encoder_.encode(offset, gradients)});
+  });
 }
 
 backend::ControlFloats ClientThread::finish_step() {
-  await_all();
-  return client_.outcome();  // the thread leaves it alone until the next step
+  await_all();  // from here on the thread leaves both alone until the next step
+  encoder_.finish_step(client_.outcome()[backend::kUpdated] > 0);
+  return client_.outcome();
 }
 
 void ClientThread::fetch_slots() {

@@ -1,27 +1,32 @@
 #pragma once
 
 #include "trainer/ps/client_runner.h"
+#include "trainer/ps/push_encoder.h"
 #include "trainer/ps/sync_client.h"
 
 namespace coxswain::ps {
 
-// Resource. A SyncClient on a thread of its own; see ClientRunner.
+// Resource. A SyncClient on a thread of its own, which encodes what is pushed, too; see
+// ClientRunner.
 class ClientThread {
  public:
   ClientThread(const net::NetworkOptions& network, const ClientOptions& options, const Plan& plan,
-               const WorkerArrays& arrays)
-      : client_(options, plan, arrays), runner_(network, client_) {}
+               const WorkerArrays& arrays, const compress::Codec& codec)
+      : encoder_(plan, codec), client_(options, plan, arrays), runner_(network, client_) {}
 
   void await_servers();
   void hand_over(std::int64_t step, std::int64_t update_count);  // until they have it
   void begin(std::int64_t step, const std::optional<optim::UpdateStep>& terms);
-  void push(const BlockPart& part);
-  backend::ControlFloats finish_step();  // until the weights are there
-  void fetch_slots();                    // until they are there
+  // They stay as they are until finish_step() has returned.
+  void push(std::int64_t offset, int part, std::span<const float> gradients);
+  backend::ControlFloats finish_step();                          // until the weights are there
+  void fetch_slots();                                            // until they are there
+  std::span<float> residuals() { return encoder_.residuals(); }  // between steps
 
  private:
   void await_all();
 
+  PushEncoder encoder_;
   SyncClient client_;
   ClientRunner runner_;
 };

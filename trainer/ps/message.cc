@@ -29,7 +29,6 @@ std::int64_t number(std::uint64_t value, std::int64_t most, const char* name) {
 bool is_of_floats(Say what) {
   switch (what) {
     case Say::kState:
-    case Say::kPush:
     case Say::kSums:
     case Say::kWeights:
     case Say::kSlots:

@@ -22,9 +22,14 @@ Shard::Shard(const Plan& plan, int server)
   }
 }
 
-const Piece* Shard::find(std::int64_t offset, std::int64_t length) const {
+const Piece* Shard::find(std::int64_t offset) const {
   const auto at = std::ranges::lower_bound(pieces_, offset, {}, &Piece::offset);
-  return at != pieces_.end() && at->offset == offset && at->length == length ? &*at : nullptr;
+  return at != pieces_.end() && at->offset == offset ? &*at : nullptr;
+}
+
+const Piece* Shard::find(std::int64_t offset, std::int64_t length) const {
+  const Piece* piece = find(offset);
+  return piece != nullptr && piece->length == length ? piece : nullptr;
 }
 
 void Shard::update(const optim::UpdateRule& rule, const optim::UpdateStep& step,

@@ -40,6 +40,7 @@ class Shard {
   }
   // The piece that is this range of the flat buffer; nullptr: none is.
   const Piece* find(std::int64_t offset, std::int64_t length) const;
+  const Piece* find(std::int64_t offset) const;  // that begins there
 
   // The same floats that a worker would have after optim::update of the whole buffer.
   void update(const optim::UpdateRule& rule, const optim::UpdateStep& step) {

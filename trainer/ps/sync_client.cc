@@ -88,7 +88,7 @@ void SyncClient::say_terms(int server) {
 
 void SyncClient::say_push(int server, const BlockPart& part) {
   say(server, {.what = Say::kPush, .step = step_, .part = part.part, .offset = part.offset},
-      std::as_bytes(part.floats));
+      part.bytes);
 }
 
 std::optional<std::span<std::byte>> SyncClient::place_of(int server, const Message& message) {

@@ -9,11 +9,11 @@
 
 namespace coxswain::ps {
 
-// View. A part of one block of this worker's gradients.
+// View. A part of one block of this worker's gradients, as a PushForm writes it.
 struct BlockPart {
   std::int64_t offset = 0;
   int part = 0;  // as the ReductionPlan numbers them
-  std::span<float> floats;
+  std::span<const std::byte> bytes;
 };
 
 // One worker of synchronous training: what it says to the servers, and what comes of it.

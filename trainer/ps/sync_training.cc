@@ -88,17 +88,31 @@ std::optional<std::span<std::byte>> SyncTraining::place_from_server(Peer& peer,
 
 std::optional<std::span<std::byte>> SyncTraining::place_of_push(Peer& peer,
                                                                 const Message& message) {
-  const auto answer = machine_->offer(
-      {peer.hello.rank, message.step, message.part, message.offset, floats_of(message)});
-  switch (answer.verdict) {
-    case SyncServer::Verdict::kWait:
-      return std::nullopt;
-    case SyncServer::Verdict::kTake:
-      return std::as_writable_bytes(answer.memory);
-    case SyncServer::Verdict::kIgnore:
-      break;
-  }
+  const auto answer = machine_->offer(push_of(peer, message));
+  if (answer.verdict == SyncServer::Verdict::kWait) return std::nullopt;
+  if (answer.verdict == SyncServer::Verdict::kTake && encoded_block(message) == nullptr)
+    return std::as_writable_bytes(answer.memory);
   return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
+}
+
+void SyncTraining::take_push(Peer& peer, const Message& message) {
+  const Push push = push_of(peer, message);
+  if (const Piece* block = encoded_block(message)) {
+    const auto answer = machine_->offer(push);  // it says again where the floats belong
+    if (answer.verdict == SyncServer::Verdict::kTake)
+      form_->decode(*block, peer.scratch, answer.memory);
+  }
+  machine_->received(push);
+}
+
+const Piece* SyncTraining::encoded_block(const Message& message) {
+  return form_->encoded_block(machine_->shard(), message.offset, message.bytes);
+}
+
+Push SyncTraining::push_of(const Peer& peer, const Message& message) {
+  const Piece* block = encoded_block(message);
+  return {peer.hello.rank, message.step, message.part, message.offset,
+          block != nullptr ? block->length : floats_of(message)};
 }
 
 bool SyncTraining::is_mine(const Message& message) const {
@@ -124,8 +138,7 @@ void SyncTraining::take(Peer& peer, const Message& message) {
     case Say::kTerms:
       return machine_->terms(message.step, decode_terms(peer.scratch));
     case Say::kPush:
-      return machine_->received(
-          {rank, message.step, message.part, message.offset, floats_of(message)});
+      return take_push(peer, message);
     case Say::kAgain:
       return machine_->asks_again(rank, message.step);
     case Say::kAskSlots:
@@ -186,6 +199,7 @@ void SyncTraining::begin(const Beginning& beginning) {
   SyncOutbox& outbox = *this;
   machine_ = std::make_unique<SyncServer>(plan, index(), options_.reduction, options_.rule,
                                           options_.window, outbox);
+  form_.emplace(plan.layout, options_.codec);
   beginning_ = beginning;
   floats_missing_ = plan.map.load(index()) * (1 + options_.num_slots);
 }

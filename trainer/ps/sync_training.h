@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "trainer/ps/copy.h"
+#include "trainer/ps/push_form.h"
 #include "trainer/ps/server.h"
 #include "trainer/ps/sync_server.h"
 
@@ -14,6 +15,7 @@ struct SyncOptions {
   comm::ReductionPlan reduction;
   optim::UpdateRule rule;
   int num_slots = 0;
+  compress::Codec codec = {};                    // of the pushes
   std::int64_t window = std::int64_t{32} << 20;  // see SyncServer
 };
 
@@ -44,6 +46,9 @@ class SyncTraining : public Server, private SyncOutbox {
   void server_left(int server) override;
 
   std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message);
+  void take_push(Peer& peer, const Message& message);
+  const Piece* encoded_block(const Message& message);
+  Push push_of(const Peer& peer, const Message& message);
   std::optional<std::span<std::byte>> place_from_server(Peer& peer, const Message& message);
   void take_from_server(Peer& peer, const Message& message);
   std::span<std::byte> place_of_state(Peer& peer, const Message& message);
@@ -79,6 +84,7 @@ class SyncTraining : public Server, private SyncOutbox {
   const SyncOptions options_;
   Source source_;
   std::unique_ptr<SyncServer> machine_;
+  std::optional<PushForm> form_;  // with machine_
   std::optional<Beginning> beginning_;
   std::int64_t floats_missing_ = -1;  // of its state; -1: nothing is known
   std::optional<backend::ControlFloats> restored_outcome_;

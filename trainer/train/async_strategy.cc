@@ -3,6 +3,7 @@
 #include "trainer/backend/host_update.h"
 #include "trainer/tensor/host_span.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/padding.h"
 #include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
@@ -13,12 +14,13 @@ AsyncStrategy::AsyncStrategy(const StrategyInputs& inputs, ps::AsyncClientThread
       plan_(plan_for(inputs.parameters, num_servers)),
       servers_(servers),
       hands_over_(hands_over),
+      padding_(changed_padding(inputs.options.codec, inputs.backend, plan_.layout)),
       sums_(inputs.parameters, inputs.cut.accumulate,
             [this](const Range& block, const std::vector<tensor::Slice>& parts) {
               servers_.push(block.offset, host_span(parts.front()));
             }) {
   sums_.cut_into(blocks_of(plan_));
-  servers_.attach(plan_, arrays_of(inputs.parameters));
+  servers_.attach(plan_, arrays_of(inputs.parameters), inputs.options.codec);
 }
 
 void AsyncStrategy::initialise(const graph::Program& training) {
@@ -67,6 +69,8 @@ void AsyncStrategy::finish_step() {
     terms = optim::UpdateStep{
         .lr = rate.lr, .momentum = rate.momentum, .statistic_parts = statistic_parts_};
   servers_.finish_push(terms);
+  clear(padding_, host_span(with_.parameters.weights()));
+  clear(padding_, servers_.residuals());
   with_.backend.end_step();
   sums.seconds_waiting = std::chrono::duration<double>(with_.now() - start).count();
   outcome_ = {sums, rate.lr};

@@ -35,6 +35,7 @@ class AsyncStrategy : public Strategy {
   const ps::Plan plan_;
   ps::AsyncClientThread& servers_;
   const bool hands_over_;
+  const std::vector<Range> padding_;  // that pushes change
   RankSums sums_;
   Course course_;
   float statistic_parts_ = 1;

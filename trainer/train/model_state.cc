@@ -1,16 +1,15 @@
 #include "trainer/train/model_state.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <bit>
-#include <map>
 #include <memory>
 
 #include "trainer/backend/control.h"
-#include "trainer/contract/printable.h"
 #include "trainer/graph/initialise.h"
 #include "trainer/tensor/fnv1a.h"
+#include "trainer/train/residuals.h"
+#include "trainer/train/tensor_table.h"
 
 namespace coxswain::train {
 
@@ -20,8 +19,6 @@ using checkpoint::NamedTensor;
 using tensor::ParameterLayout;
 using tensor::Segment;
 using tensor::SegmentKind;
-
-constexpr std::size_t kMostCharacters = 80;  // of a name in a message
 
 bool is_stored(const Segment& segment) { return segment.kind != SegmentKind::kControl; }
 
@@ -58,38 +55,6 @@ std::vector<float> read_canonical(backend::Backend& backend, const backend::Para
   backend.to_canonical(segment, parameters.memory().snapshot(stored)(), canonical);
   return canonical;
 }
-
-class TensorTable {
- public:
-  explicit TensorTable(const std::vector<NamedTensor>& tensors) {
-    for (const NamedTensor& tensor : tensors) by_name_[tensor.name] = &tensor;
-  }
-
-  const NamedTensor& take(const std::string& name, const Segment& segment) {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) {
-      throw Error(ExitCode::kBadInput, fmt::format("[checkpoint] tensor \"{}\" is missing", name));
-    }
-    const NamedTensor& tensor = *found->second;
-    if (tensor.dims != segment.dims) {
-      throw Error(ExitCode::kBadInput,
-                  fmt::format("[checkpoint] tensor \"{}\": file {}, model {}", name,
-                              fmt::join(tensor.dims, "x"), fmt::join(segment.dims, "x")));
-    }
-    by_name_.erase(found);
-    return tensor;
-  }
-
-  void expect_empty() const {
-    if (by_name_.empty()) return;
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[checkpoint] tensor \"{}\" is not part of this model",
-                            printable(by_name_.begin()->first, kMostCharacters)));
-  }
-
- private:
-  std::map<std::string, const NamedTensor*> by_name_;
-};
 
 }  // namespace
 
@@ -148,8 +113,8 @@ std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
              const backend::Parameters& parameters,
              std::span<const std::string_view> slot_names) {
-  TensorTable model(contents.model);
-  TensorTable optimizer(contents.optimizer);
+  TensorTable model(contents.model, [](const NamedTensor&) { return true; });
+  TensorTable optimizer(contents.optimizer, [](const NamedTensor& t) { return !is_residual(t); });
   std::vector<Destination> destinations;
   for (const Segment& segment : parameters.layout().segments) {
     if (!is_stored(segment)) continue;

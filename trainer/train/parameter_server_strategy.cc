@@ -5,6 +5,8 @@
 #include "trainer/tensor/host_span.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/padding.h"
+#include "trainer/train/residuals.h"
 #include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
@@ -13,12 +15,14 @@ ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
                                                  const ServerAccess& servers)
     : with_(inputs),
       plan_(plan_for(inputs.parameters, static_cast<int>(servers.client.servers.size()))),
-      servers_(servers.network, servers.client, plan_, arrays_of(inputs.parameters)),
+      servers_(servers.network, servers.client, plan_, arrays_of(inputs.parameters),
+               inputs.options.codec),
       sums_(inputs.parameters, inputs.cut.accumulate,
             [this](const Range& block, const std::vector<tensor::Slice>& parts) {
               push(block, parts);
             }),
-      first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())) {
+      first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())),
+      padding_(changed_padding(inputs.options.codec, inputs.backend, plan_.layout)) {
   sums_.cut_into(blocks_of(plan_));
 }
 
@@ -32,12 +36,25 @@ void ParameterServerStrategy::restore(const checkpoint::Contents* contents) {
     train::restore(*contents, with_.backend, with_.parameters, slot_names(with_.options));
   broadcast_parameters(with_.communicator, with_.backend, with_.parameters);
   require_equal_weights(with_.communicator, with_.backend, with_.parameters);
+  if (encodes())
+    restore_residuals(with_.communicator, with_.backend, with_.parameters.layout(), contents,
+                      servers_.residuals());
 }
 
 // No step is begun meanwhile, so that all servers' slots are of one.
 std::function<checkpoint::Contents()> ParameterServerStrategy::snapshot() {
+  std::vector<checkpoint::NamedTensor> residuals;
+  if (encodes())
+    residuals = gather_residuals(with_.communicator, with_.backend, with_.parameters.layout(),
+                                 servers_.residuals());
+  if (!leads()) return nullptr;
   servers_.fetch_slots();
-  return train::snapshot(with_.backend, with_.parameters, slot_names(with_.options));
+  return [tensors = train::snapshot(with_.backend, with_.parameters, slot_names(with_.options)),
+          residuals = std::move(residuals)] {
+    checkpoint::Contents contents = tensors();
+    contents.optimizer.insert(contents.optimizer.end(), residuals.begin(), residuals.end());
+    return contents;
+  };
 }
 
 void ParameterServerStrategy::start(const Course& course, std::int64_t step) {
@@ -66,18 +83,21 @@ void ParameterServerStrategy::begin(const StepPlan& plan) {
 
 void ParameterServerStrategy::begin_micro_batch(bool stop) {
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
-  with_.parameters.memory().write(backend::to_control(stop, waiting),
+  const bool save = std::exchange(asks_for_snapshot_, false);
+  with_.parameters.memory().write(backend::to_control(stop, waiting, save),
                                   with_.parameters.gradients(with_.parameters.layout().control()));
 }
 
 void ParameterServerStrategy::push(const Range& block, const std::vector<tensor::Slice>& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i)
-    servers_.push({block.offset, first_part_ + static_cast<int>(i), host_span(parts[i])});
+    servers_.push(block.offset, first_part_ + static_cast<int>(i), host_span(parts[i]));
 }
 
 void ParameterServerStrategy::finish_step() {
   const auto start = with_.now();
   const backend::ControlFloats control = servers_.finish_step();
+  clear(padding_, host_span(with_.parameters.weights()));
+  clear(padding_, servers_.residuals());
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   with_.backend.end_step();
   untold_.push_back({backend::read_control(control), course_.rate(++step_).lr});

@@ -30,6 +30,8 @@ class ParameterServerStrategy : public Strategy {
   void initialise(const graph::Program& training) override;
   void restore(const checkpoint::Contents* contents) override;
   std::function<checkpoint::Contents()> snapshot() override;
+  bool snapshots_together() const override { return encodes(); }  // with each rank's residuals
+  void ask_for_snapshot() override { asks_for_snapshot_ = true; }
   void start(const Course& course, std::int64_t step) override;
 
   void begin(const StepPlan& plan) override;
@@ -41,6 +43,7 @@ class ParameterServerStrategy : public Strategy {
   StepOutcome outcome() override;
 
  private:
+  bool encodes() const { return with_.options.codec.kind != Compression::kNone; }
   bool leads() const { return with_.communicator.rank() == 0; }
   void push(const Range& block, const std::vector<tensor::Slice>& parts);
 
@@ -48,9 +51,11 @@ class ParameterServerStrategy : public Strategy {
   const ps::Plan plan_;
   ps::ClientThread servers_;
   RankSums sums_;
-  const int first_part_;  // of this rank
+  const int first_part_;              // of this rank
+  const std::vector<Range> padding_;  // that pushes change
   Course course_;
   std::int64_t step_ = 0;              // finished
+  bool asks_for_snapshot_ = false;     // goes with the running step's gradients
   double untold_seconds_waiting_ = 0;  // for the last weights: goes with the next gradients
   std::deque<StepOutcome> untold_;
 };

@@ -53,6 +53,10 @@ class Strategy {
   // The tensors as they are after the steps finished so far, without the loop's state. To be called
   // once, on any thread.
   virtual std::function<checkpoint::Contents()> snapshot() = 0;
+  // Whether a snapshot is of all ranks: then each takes it after the same step, and rank 0's
+  // counts. Rank 0 asks for it before begin(); all hear of it in the step's outcome. The lag is 0.
+  virtual bool snapshots_together() const { return false; }
+  virtual void ask_for_snapshot() {}
   // `step`: how many are done.
   virtual void start(const Course& course, std::int64_t step) = 0;
 

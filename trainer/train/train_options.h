@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/compress/codec.h"
 #include "trainer/data/preprocessor.h"
 #include "trainer/data/sampler.h"
 #include "trainer/graph/passes.h"
@@ -75,6 +76,8 @@ struct TrainOptions {
   // Sums in an order that timing can't change; false (reproducible: none): any communicator will
   // do, and the same bits are not spoken of.
   bool fixed_order = true;
+
+  compress::Codec codec;  // of what is pushed to servers
 
   CheckpointOptions checkpoint;
   bool keep_global_batch = true;  // on a resume with another world size

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "trainer/train/finite.h"
@@ -56,7 +57,10 @@ class Training {
   void run_epoch();
   void run_step(const data::EpochOrder& order, std::int64_t step);
   void hear();
+  void ask_for_save_if_due();
   void save_if_due();
+  void save_together();
+  bool saves_at_end();
   void start_save_if_known();
   void evaluate_now();
 
@@ -82,6 +86,7 @@ class Training {
   std::int64_t stop_after_ = kNever;  // the step at which all ranks stop
   bool stopping_ = false;             // it was reached, or the end of an epoch before it
   std::optional<Save> save_;
+  bool save_agreed_ = false;      // after this step, by all ranks
   std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
 };
@@ -107,6 +112,7 @@ void Training::run_epoch() {
 void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   const StepPlan plan = plan_step(now_.cut, order, step, rank_);
   const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
+  ask_for_save_if_due();
   now_.strategy->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) {
     const bool stop = with_.stop.load(std::memory_order_relaxed);
@@ -141,16 +147,35 @@ void Training::hear() {
   if (sums.stop_requests > 0) {
     stop_after_ = std::min(stop_after_, state().step + now_.strategy->lag());
   }
+  save_agreed_ = sums.save;
   reporter_.stepped(state(), outcome, samples);
   start_save_if_known();
 }
 
+// Of the step that is to begin.
+void Training::ask_for_save_if_due() {
+  if (!now_.saver || !now_.strategy->snapshots_together()) return;
+  const std::int64_t step = begun() + 1;
+  if (now_.saver->due(step) && step < now_.course.total_steps) now_.strategy->ask_for_snapshot();
+}
+
 // The tensors are taken now, before another step is begun.
 void Training::save_if_due() {
-  if (!now_.saver || stop_after_ != kNever) return;
+  if (stop_after_ != kNever) return;
+  if (now_.strategy->snapshots_together()) return save_together();
+  if (!now_.saver) return;
   now_.saver->poll();
   if (save_ || !now_.saver->due(begun()) || begun() >= now_.course.total_steps) return;
   save_ = Save{begun(), now_.strategy->snapshot()};
+  start_save_if_known();
+}
+
+void Training::save_together() {
+  if (now_.saver) now_.saver->poll();
+  if (!save_agreed_) return;
+  auto tensors = now_.strategy->snapshot();
+  if (!now_.saver) return;
+  save_ = Save{begun(), std::move(tensors)};
   start_save_if_known();
 }
 
@@ -180,17 +205,28 @@ void Training::evaluate_now() {
   state().last_loss = scores_->loss;
 }
 
+// As rank 0, which alone may have a directory, says where all are needed.
+bool Training::saves_at_end() {
+  bool saves = now_.saver != nullptr && !now_.already_complete;
+  if (now_.strategy->snapshots_together())
+    with_.communicator->broadcast(std::as_writable_bytes(std::span(&saves, 1)), 0);
+  return saves;
+}
+
 Result Training::finish() {
   state().finished = is_complete(options_, state());
   if (state().finished) {
     if (with_.test != nullptr && scored_step_ != state().step) evaluate_now();
     require_finite_end(state(), scores_);
   }
+  const bool saves = saves_at_end();
+  const bool together = saves && now_.strategy->snapshots_together();
+  auto tensors = together ? now_.strategy->snapshot() : nullptr;
   // All ranks have agreed on this state: it is saved before a peer that dies in the end can take it
   // along.
-  if (now_.saver && !now_.already_complete) {
+  if (saves && now_.saver) {
     const SaveGate::Saving saving(with_.saves);
-    now_.saver->save_now(with_state(now_.strategy->snapshot()));
+    now_.saver->save_now(with_state(together ? std::move(tensors) : now_.strategy->snapshot()));
   }
   with_.communicator->finish();
   with_.communicator.reset();

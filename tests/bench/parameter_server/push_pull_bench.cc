@@ -2,6 +2,7 @@
 // process of its own:
 //
 //   push_pull_bench --workers=2 --servers=2 --megabytes=45 --repeats=20 --tls=on --mode=sync
+//     --compression=none
 //
 // Prints one line, {"milliseconds": [...], "steps": [...], "serverMiB": [...]}: of each repeat,
 // worker 0's time; how many each worker made until worker 0 had ended; the most memory of each
@@ -42,6 +43,7 @@ struct Options {
   int repeats = 20;
   bool tls = true;
   bool async = false;
+  Compression compression = Compression::kNone;
 };
 
 // Of all processes.
@@ -87,13 +89,16 @@ pid_t in_child(const std::function<void()>& work) {
 
 std::unique_ptr<Server> make_server(const Options& options, ServerOptions server) {
   if (options.async)
-    return std::make_unique<AsyncTraining>(
-        std::move(server),
-        AsyncOptions{.rule = {}, .num_slots = kSlots, .staleness = std::nullopt});
+    return std::make_unique<AsyncTraining>(std::move(server),
+                                           AsyncOptions{.rule = {},
+                                                        .num_slots = kSlots,
+                                                        .codec = {.kind = options.compression},
+                                                        .staleness = std::nullopt});
   return std::make_unique<SyncTraining>(
-      std::move(server),
-      SyncOptions{
-          .reduction = comm::in_rank_order(options.workers), .rule = {}, .num_slots = kSlots});
+      std::move(server), SyncOptions{.reduction = comm::in_rank_order(options.workers),
+                                     .rule = {},
+                                     .num_slots = kSlots,
+                                     .codec = {.kind = options.compression}});
 }
 
 void serve_forever(const Options& options, int index) {
@@ -118,10 +123,11 @@ class Pusher {
     const WorkerArrays arrays{.weights = weights, .slots = {slot}};
     if (options.async) {
       async_ = std::make_unique<AsyncClientThread>(network, client, nullptr);
-      async_->attach(plan, arrays);
+      async_->attach(plan, arrays, {.kind = options.compression});
       if (rank == 0) async_->hand_over(0, 0);
     } else {
-      sync_ = std::make_unique<ClientThread>(network, client, plan, arrays);
+      sync_ = std::make_unique<ClientThread>(network, client, plan, arrays,
+                                             compress::Codec{.kind = options.compression});
       sync_->await_servers();
       if (rank == 0) sync_->hand_over(0, 0);
     }
@@ -140,7 +146,7 @@ class Pusher {
       if (async_) {
         async_->push(block.offset, floats);
       } else {
-        sync_->push({block.offset, rank_, floats});
+        sync_->push(block.offset, rank_, floats);
       }
     }
     if (async_) {
@@ -213,6 +219,8 @@ Options parse(int argc, char** argv) {
   options.repeats = number("--repeats", options.repeats);
   options.tls = given["--tls"] != "off";
   options.async = given["--mode"] == "async";
+  options.compression =
+      value_of(words_of(Compression{}), given["--compression"]).value_or(Compression::kNone);
   return options;
 }
 

@@ -347,7 +347,8 @@ TEST(Effects, of_training_keys_reach_the_ranks) {
                     {"volumes", {{"checkpoints", {{"emptyDir", Value::object()}}}}}};
       spec.merge_patch(parts_of(test::flags_of(*change, value, "/data")));
       if (value == "tcp") spec["launcher"] = "Env";  // without mpirun
-      if (change->key.starts_with("parameterServer")) spec["strategy"] = "ParameterServer";
+      for (const char* of_servers : {"parameterServer", "communication.compression"})
+        if (change->key.starts_with(of_servers)) spec["strategy"] = "ParameterServer";
       EXPECT_TRUE(seen.insert(configured(read(spec), field)).second) << pointer << ": " << value;
     }
   }

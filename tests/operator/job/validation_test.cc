@@ -165,6 +165,9 @@ std::vector<Case> values() {
                                           "  launcher: Env\n"},
       {"training_tcp_under_mpirun", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                   "    communication: {backend: tcp}\n")},
+      {"training_compression_without_servers",
+       with_training("    model: mlp\n    data: {format: mnist}\n"
+                     "    communication: {compression: 2bit}\n")},
       {"training_servers_without_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n"
                      "    parameterServer: {mode: ssp, staleness: 2}\n")},

@@ -67,7 +67,7 @@ precision: bf16
 convolution: winograd
 loss: {labelSmoothing: 0.1}
 seed: 18446744073709551615
-communication: {backend: mpi, bucketBytes: 65536}
+communication: {backend: mpi, bucketBytes: 65536, compression: 2bit, compressionThreshold: 0.25}
 evaluate: {everyEpochs: 2, batchSize: 100}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
@@ -107,7 +107,7 @@ checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: fals
   expected.convolution = Convolution::kWinograd;
   expected.label_smoothing = 0.1;
   expected.seed = 18446744073709551615U;
-  expected.communication = {CommunicationBackend::kMpi, 65536};
+  expected.communication = {CommunicationBackend::kMpi, 65536, Compression::kTwoBit, 0.25, 0.05};
   expected.evaluate = {2, 100};
   expected.non_finite_skip = 3;
   expected.step_deadline_seconds = 20;
@@ -273,8 +273,9 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},
       {"report: {timeline: true}",
        "65 [config] job.yaml:3:10: report.timeline: not in this version"},
-      {"communication: {compression: 2bit}",
-       "65 [config] job.yaml:3:17: communication.compression: not in this version"},
+      {"compression: 2bit",
+       "65 [config] job.yaml:3:1: compression: unknown key; did you mean "
+       "\"communication.compression\"?"},
   };
   for (const BadCase& bad : cases) {
     EXPECT_EQ(error_of(std::string(kHead) + bad.input), bad.message) << bad.input;
@@ -305,6 +306,18 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {std::string(kHead) + "kvStore: dist_async\nparameterServer: {mode: sync}",
        "65 [config] job.yaml:3:1: kvStore: dist_async is parameterServer.mode async, and here that "
        "is sync: give one"},
+      {any + "batchSemantics: global\ncommunication: {compression: fp16}",
+       "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.compression: "
+       "none: what a push leaves out is its rank's"},
+      {std::string(kHead) + "communication: {compression: topk, compressionThreshold: 0.1}",
+       "65 [config] job.yaml:3:36: communication.compressionThreshold: only with "
+       "communication.compression 2bit; here it is topk"},
+      {std::string(kHead) + "communication: {compressionRatio: 0.1}",
+       "65 [config] job.yaml:3:17: communication.compressionRatio: only with "
+       "communication.compression topk; here it is none"},
+      {std::string(kHead) + "communication: {compression: topk, compressionRatio: 0.3}",
+       "65 [config] job.yaml:3:54: communication.compressionRatio: out of range: must be above 0, "
+       "at most 0.25, got 0.3"},
       {std::string(kHead) + "parameterServer: {staleness: 2}",
        "65 [config] job.yaml:3:19: parameterServer.staleness: only with parameterServer.mode ssp; "
        "here it is sync"},

@@ -221,6 +221,9 @@ std::string effects(const TrainingChange& change, std::string_view value) {
   std::string seen =
       fmt::format("ahead of the slowest: {}; encrypted: {}\n", staleness_bound(config).value_or(-1),
                   network_options(config, places.env(), 0).encrypt);
+  const compress::Codec codec = make_train_options(config, std::nullopt).codec;
+  seen += fmt::format("pushed: {} of threshold {}\n", compress::encoded_bytes(codec, 10000),
+                      codec.threshold);
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "tests/trainer/ps/whole.h"
 #include "trainer/ps/async_client.h"
 #include "trainer/ps/async_training.h"
+#include "trainer/ps/push_encoder.h"
 
 // Asynchronous training, simulated.
 namespace coxswain::ps::async_world {
@@ -45,17 +46,21 @@ struct Course {
   std::int64_t stop_after = kSteps;  // worker 1 asks to stop then
 };
 
+// It says ones and zeros as they are.
+inline constexpr compress::Codec kTwoBit{.kind = Compression::kTwoBit, .threshold = 1};
+
 // One worker's loop, an act at a time. The gradients of step k are 1 in element k mod
 // kSteps of each piece.
 class Worker {
  public:
-  Worker(int rank, const Plan& plan, const Course& course)
+  Worker(int rank, const Plan& plan, const Course& course, const compress::Codec& codec = {})
       : rank_(rank),
         course_(course),
         weights(static_cast<std::size_t>(plan.layout.size())),
         gradients_(weights.size()),
         plan_(plan),
         blocks_(plan.map.cut(0, plan.layout.size())),
+        encoder_(plan, codec),
         client({.worker = rank, .servers = addresses(plan.map.servers())}, nullptr) {}
 
   bool is_done() const { return phase_ == Phase::kEnded; }
@@ -75,6 +80,7 @@ class Worker {
         return push();
       case Phase::kAnswered:
         if (!client.has_all()) return;
+        encoder_.finish_step(true);
         client.done(step_, {.samples = 1, .loss = 2, .correct = 0});
         client.ask_lease();
         phase_ = Phase::kIdle;
@@ -148,9 +154,11 @@ class Worker {
 
   void push() {
     const Piece& block = blocks_[next_block_];
-    client.push(block.offset, std::span(gradients_)
-                                  .subspan(static_cast<std::size_t>(block.offset),
-                                           static_cast<std::size_t>(block.length)));
+    client.push(
+        block.offset,
+        encoder_.encode(block.offset, std::span(gradients_)
+                                          .subspan(static_cast<std::size_t>(block.offset),
+                                                   static_cast<std::size_t>(block.length))));
     if (++next_block_ < blocks_.size()) return;
     client.finish_push(optim::UpdateStep{.lr = 1});
     phase_ = Phase::kAnswered;
@@ -166,6 +174,7 @@ class Worker {
   Floats gradients_;
   const Plan plan_;
   const std::vector<Piece> blocks_;
+  PushEncoder encoder_;
 
  public:
   AsyncClient client;
@@ -191,7 +200,9 @@ class World {
   World(int num_servers, std::optional<std::int64_t> staleness, std::int64_t window, unsigned seed,
         std::int64_t stop = kSteps)
       : network(seed), stop_after(stop), plan_(plan_of(num_servers, 0)) {
+    if (seed % 2 == 1) codec_ = kTwoBit;
     AsyncOptions options;
+    options.codec = codec_;
     options.staleness = staleness;
     options.window = window;
     for (int i = 0; i < num_servers; ++i) {
@@ -213,7 +224,7 @@ class World {
       cut_off.push_back(std::move(worker));
     }
     network.remove(address);
-    worker = std::make_unique<Worker>(rank, plan_, Course{.stop_after = stop_after});
+    worker = std::make_unique<Worker>(rank, plan_, Course{.stop_after = stop_after}, codec_);
     worker->client.use(
         network.add(address, hello_of("worker", rank, ++incarnations_[rank]), worker->client));
   }
@@ -276,6 +287,7 @@ class World {
   }
 
   const Plan plan_;
+  compress::Codec codec_;
   std::map<int, int> incarnations_;
   std::map<std::int64_t, net::LinkId> lease_of_;  // the worker's end
 };

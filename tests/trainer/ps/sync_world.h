@@ -8,6 +8,7 @@
 
 #include "tests/trainer/ps/simulated_links.h"
 #include "tests/trainer/ps/whole.h"
+#include "trainer/ps/push_encoder.h"
 #include "trainer/ps/sync_client.h"
 #include "trainer/ps/sync_training.h"
 
@@ -45,7 +46,8 @@ struct Course {
 // One worker's loop, an act at a time.
 class Worker {
  public:
-  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, const Course& course)
+  Worker(int rank, const Plan& plan, const comm::ReductionPlan& reduction, const Course& course,
+         const compress::Codec& codec = {})
       : rank_(rank),
         plan_(plan),
         reduction_(reduction),
@@ -53,6 +55,7 @@ class Worker {
         weights_(static_cast<std::size_t>(plan.layout.size()), 0.5F),
         slot_(weights_.size()),
         blocks_(plan.map.cut(0, plan.layout.size())),
+        encoder_(plan, codec),
         client_({.worker = rank, .servers = addresses(plan.map.servers())}, plan,
                 {.weights = weights_, .slots = {slot_}}),
         step_(course.first) {
@@ -89,6 +92,8 @@ class Worker {
       case Phase::kWaiting:
         if (!client_.has_all()) return;
         outcomes.push_back(client_.outcome());
+        encoder_.finish_step(client_.outcome()[backend::kUpdated] > 0);
+        if (step_ + 1 == exact_from) encoder_.push_exactly();
         ++step_;
         if (rank_ == 0 && step_ % course_.save_every == 0) client_.ask_slots();
         phase_ = Phase::kSaving;
@@ -103,7 +108,8 @@ class Worker {
   }
 
   std::int64_t may_begin_below = std::numeric_limits<std::int64_t>::max();
-  Course saved;  // to go on from
+  Course saved;                  // to go on from
+  std::int64_t exact_from = -1;  // the first step that is pushed without the codec
   std::vector<backend::ControlFloats> outcomes;
 
  private:
@@ -122,8 +128,9 @@ class Worker {
     const Piece& block = blocks_[next_block_];
     for (std::size_t i = 0; i < parts_.size(); ++i)
       client_.push({block.offset, reduction_.first_part(rank_) + static_cast<int>(i),
-                    std::span(parts_[i]).subspan(static_cast<std::size_t>(block.offset),
-                                                 static_cast<std::size_t>(block.length))});
+                    encoder_.encode(block.offset, std::span(parts_[i]).subspan(
+                                                      static_cast<std::size_t>(block.offset),
+                                                      static_cast<std::size_t>(block.length)))});
     if (++next_block_ == blocks_.size()) phase_ = Phase::kWaiting;
   }
 
@@ -135,6 +142,7 @@ class Worker {
   Floats slot_;
   const std::vector<Piece> blocks_;
   std::vector<Floats> parts_;
+  PushEncoder encoder_;
   SyncClient client_;
   Phase phase_ = Phase::kNew;
   std::int64_t step_;
@@ -143,14 +151,15 @@ class Worker {
 
 class World {
  public:
-  World(int servers, const comm::ReductionPlan& reduction, unsigned seed)
-      : network(seed), plan_(plan_of(servers)), reduction_(reduction) {
+  World(int servers, const comm::ReductionPlan& reduction, unsigned seed,
+        const compress::Codec& codec = {})
+      : network(seed), plan_(plan_of(servers)), reduction_(reduction), codec_(codec) {
     const int num_workers = static_cast<int>(reduction.parts_of_rank.size());
     servers_.resize(static_cast<std::size_t>(servers));
     incarnations_.resize(servers_.size(), -1);
     for (int i = 0; i < servers; ++i) start_server(i);
     for (int i = 0; i < num_workers; ++i) {
-      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, Course{}));
+      workers.push_back(std::make_unique<Worker>(i, plan_, reduction, Course{}, codec));
       workers.back()->client().use(network.add("worker " + std::to_string(i),
                                                hello_of("worker", i, num_workers),
                                                workers.back()->client()));
@@ -166,9 +175,11 @@ class World {
         hello_of("server", index, static_cast<int>(reduction_.parts_of_rank.size())),
         addresses(static_cast<int>(servers_.size()))};
     options.hello.incarnation = ++incarnations_[i];
-    auto server = std::make_unique<SyncTraining>(
-        options,
-        SyncOptions{.reduction = reduction_, .rule = kRule, .num_slots = 1, .window = 1 << 14});
+    auto server = std::make_unique<SyncTraining>(options, SyncOptions{.reduction = reduction_,
+                                                                      .rule = kRule,
+                                                                      .num_slots = 1,
+                                                                      .codec = codec_,
+                                                                      .window = 1 << 14});
     net::Links& links = network.add(to_text(address_of(index)), options.hello, *server);
     servers_[i] = std::move(server);
     servers_[i]->use(links);
@@ -184,8 +195,9 @@ class World {
     start_server(static_cast<int>(network.draw(servers_.size())));
   }
 
-  // Until all workers are done. What went wrong.
-  std::optional<std::string> run(int breaks_in_1000, int kills_in_1000) {
+  // Until all workers are done. What went wrong; `whole`: what one process comes to.
+  std::optional<std::string> run(int breaks_in_1000, int kills_in_1000,
+                                 Whole whole = Whole(plan_of(1))) {
     bool all_begun = false;
     for (int turn = 0; !is_done() && !network.breach; ++turn) {
       if (turn == 300'000) return "stuck";
@@ -196,7 +208,7 @@ class World {
       for (const auto& server : servers_)
         if (server->refused()) return server->refused()->why;
     }
-    return network.breach ? network.breach : compare();
+    return network.breach ? network.breach : compare(whole);
   }
 
   int kills = 0;
@@ -205,9 +217,7 @@ class World {
   std::vector<std::unique_ptr<Worker>> workers;
 
  private:
-  // With one process.
-  std::optional<std::string> compare() const {
-    Whole whole(plan_of(1));
+  std::optional<std::string> compare(Whole& whole) const {
     for (std::int64_t step = 0; step < kSteps; ++step) whole.make(step, reduction_);
     for (const auto& worker : workers) {
       if (worker->weights() != whole.weights) return "the weights differ";
@@ -219,6 +229,7 @@ class World {
 
   const Plan plan_;
   const comm::ReductionPlan reduction_;
+  const compress::Codec codec_;
   std::vector<std::unique_ptr<SyncTraining>> servers_;
   std::vector<int> incarnations_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <span>
@@ -70,7 +71,7 @@ struct Whole {
     std::vector<Floats> parts;
     std::vector<float*> at;
     for (int part = 0; part < reduction.total_parts(); ++part)
-      parts.push_back(gradients_of(another, part));
+      parts.push_back(pushed(another, part));
     for (Floats& part : parts) at.push_back(part.data());
     Floats sums(weights.size());
     comm::sum_parts(reduction, at, layout.size(), sums.data());
@@ -88,6 +89,7 @@ struct Whole {
   tensor::ParameterLayout layout;
   Floats weights;
   Floats slot;
+  std::function<Floats(std::int64_t step, int part)> pushed = gradients_of;
 };
 
 }  // namespace coxswain::ps

@@ -84,6 +84,11 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
   if (config.parameter_server.mode != ServerMode::kSync) {
     report("reproducible", "anyWorldSize needs parameterServer.mode: sync");
   }
+  if (config.communication.compression != Compression::kNone) {
+    report("reproducible",
+           "anyWorldSize needs communication.compression: none: what a push leaves out is its "
+           "rank's");
+  }
   if (config.data.split != Split::kShuffle) {
     report("reproducible", "anyWorldSize needs data.split: shuffle");
   }

@@ -59,6 +59,9 @@ struct CommunicationConfig {
   CommunicationBackend backend = CommunicationBackend::kAuto;
   std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
   Encryption encryption = Encryption::kTls;
+  Compression compression = Compression::kNone;
+  double compression_threshold = 0.5;
+  double compression_ratio = 0.05;
   bool operator==(const CommunicationConfig&) const = default;
 };
 
