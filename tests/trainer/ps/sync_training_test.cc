@@ -72,6 +72,7 @@ class Worker {
         if (!client_.has_all()) return;
         outcomes.push_back(client_.outcome());
         encoder_.finish_step(client_.outcome()[backend::kUpdated] > 0);
+        if (step_ + 1 == exact_from) encoder_.push_exactly();
         ++step_;
         if (step_ < steps_) return begin();
         if (rank_ == 0) client_.ask_slots();
@@ -83,6 +84,7 @@ class Worker {
   }
 
   std::vector<backend::ControlFloats> outcomes;
+  std::int64_t exact_from = -1;  // the first step that is pushed without the codec
 
  private:
   enum class Phase { kNew, kHandingOver, kPushing, kWaiting, kAsked };
@@ -233,10 +235,10 @@ TEST(SyncTraining, loses_nothing_with_a_server_that_dies_and_comes_back_empty) {
 constexpr std::int64_t kFirstGradient = 48;  // after small_layout()'s statistics
 
 // What one process comes to whose gradients went through a codec, block by block.
-Whole whole_through(const compress::Codec& codec, int servers) {
+Whole whole_through(const compress::Codec& codec, int servers, std::int64_t exact_from = kSteps) {
   Whole whole(plan_of(1));
-  whole.pushed = [codec, map = plan_of(servers).map, residuals = std::map<int, Floats>()](
-                     std::int64_t step, int part) mutable {
+  whole.pushed = [codec, exact_from, map = plan_of(servers).map,
+                  residuals = std::map<int, Floats>()](std::int64_t step, int part) mutable {
     Floats gradients = gradients_of(step, part);
     Floats& residual = residuals[part];
     residual.resize(gradients.size());
@@ -246,10 +248,11 @@ Whole whole_through(const compress::Codec& codec, int servers) {
         return std::span(all).subspan(static_cast<std::size_t>(block.offset),
                                       static_cast<std::size_t>(block.length));
       };
+      const compress::Codec now = step < exact_from ? codec : compress::Codec{};
       std::vector<std::byte> bytes(
-          static_cast<std::size_t>(compress::encoded_bytes(codec, block.length)));
-      compress::encode(codec, of(gradients), of(residual), bytes, of(residual));
-      compress::decode(codec, bytes, of(gradients));
+          static_cast<std::size_t>(compress::encoded_bytes(now, block.length)));
+      compress::encode(now, of(gradients), of(residual), bytes, of(residual));
+      compress::decode(now, bytes, of(gradients));
     }
     return gradients;
   };
@@ -271,6 +274,17 @@ TEST(SyncTraining, comes_to_the_bits_of_one_process_through_every_codec) {
       kills += world.kills;
     }
   EXPECT_GT(kills, 10);
+}
+
+TEST(SyncTraining, goes_on_without_a_codec_that_all_workers_leave_at_one_step) {
+  for (unsigned seed = 1; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    const compress::Codec codec{.kind = Compression::kTwoBit, .threshold = 0.7F};
+    const auto reduction = comm::in_rank_order(2);
+    World world(2, reduction, kSteps, seed, codec);
+    for (const auto& worker : world.workers) worker->exact_from = 2;
+    expect_the_bits_of_one_process(world, reduction, 10, 3, whole_through(codec, 2, 2));
+  }
 }
 
 TEST(SyncTraining, gives_up_when_two_neighbours_come_back_at_once) {
