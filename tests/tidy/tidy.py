@@ -70,7 +70,7 @@ PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "ope
         "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/push_", "trainer/ps/server", "trainer/ps/shard",
         "trainer/ps/sync", "trainer/ps/async_server", "trainer/ps/async_training",
         "trainer/ps/async_client.", "trainer/ps/coordinator", "trainer/ps/lease_book", "trainer/ps/step_set",
-        "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/resume"]
+        "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/push_judge", "trainer/train/resume"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")
 

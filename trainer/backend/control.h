@@ -24,20 +24,24 @@ struct ControlSums {
   double samples = 0;
   double loss = 0;
   double correct = 0;
-  double not_finite = 0;  // micro-batches whose loss is not finite
-  bool updated = false;   // else the step was skipped
-  bool save = false;      // rank 0 wants a snapshot after it, of all ranks
+  double not_finite = 0;      // micro-batches whose loss is not finite
+  bool updated = false;       // else the step was skipped
+  bool save = false;          // rank 0 wants a snapshot after it, of all ranks
+  bool push_exactly = false;  // rank 0 wants no codec for the pushes of later steps
 };
 
 using ControlFloats = std::array<float, tensor::kControlFloats>;
 constexpr std::size_t kNotFinite = 5;
 constexpr std::size_t kUpdated = 6;
 constexpr std::size_t kSave = 7;
+constexpr std::size_t kPushExactly = 8;
 
 // What a rank says in a pass.
-inline ControlFloats to_control(bool stop, double seconds_waiting, bool save = false) {
+inline ControlFloats to_control(bool stop, double seconds_waiting, bool save = false,
+                                bool push_exactly = false) {
   ControlFloats control = {stop ? 1.0F : 0.0F, static_cast<float>(seconds_waiting)};
   control[kSave] = save ? 1.0F : 0.0F;
+  control[kPushExactly] = push_exactly ? 1.0F : 0.0F;
   return control;
 }
 
@@ -57,7 +61,8 @@ inline ControlSums read_control(std::span<const float> control) {
           control[4],
           control[kNotFinite],
           control[kUpdated] > 0,
-          control[kSave] > 0};
+          control[kSave] > 0,
+          control[kPushExactly] > 0};
 }
 
 // The bits of the count, in the first two floats.

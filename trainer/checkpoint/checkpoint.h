@@ -35,6 +35,7 @@ struct State {
   double last_accuracy = -1;  // of the last evaluation; -1: none yet
   double last_loss = 0;
   bool finished = false;                          // training reached its end
+  bool pushes_exactly = false;                    // since a codec of pushes did not pay
   std::string fingerprint;                        // of the numbers: library, ISA, threads, kernels
   std::map<std::string, std::string> identity;    // configuration keys that must not change
   std::map<std::string, std::string> trajectory;  // ... that may, with a warning

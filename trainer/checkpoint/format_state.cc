@@ -13,7 +13,9 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 // 2: rolled_over and dataset. Version 1 is read as nothing rolled over, of a dataset not known.
-constexpr std::int64_t kStateVersion = 2;
+// 3: pushes_exactly is true; written only then, so that older programs read all others.
+constexpr std::int64_t kStateVersion = 3;
+constexpr std::int64_t kUsualVersion = 2;
 constexpr int kMaxDepth = 2;
 constexpr std::int64_t kMaxRolledOver = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMaxWorldSize = 1 << 20;
@@ -38,7 +40,7 @@ std::map<std::string, std::string> decode_texts(const json& object, const char* 
 }  // namespace
 
 std::string encode(const State& state) {
-  const ordered_json object = {{"version", kStateVersion},
+  ordered_json object = {{"version", state.pushes_exactly ? kStateVersion : kUsualVersion},
                                {"step", state.step},
                                {"update_count", state.update_count},
                                {"epoch", state.epoch},
@@ -59,6 +61,7 @@ std::string encode(const State& state) {
                                {"identity", json(state.identity)},
                                {"trajectory", json(state.trajectory)},
                                {"dataset", json(state.dataset)}};
+  if (state.pushes_exactly) object["pushes_exactly"] = true;
   // A path in the configuration need not be UTF-8.
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -94,6 +97,7 @@ State decode_state(std::string_view text, std::string_view where) {
     state.rolled_over = fields.integer("rolled_over", 0, kMaxRolledOver);
     state.dataset = decode_texts(fields.object("dataset"), "dataset", where);
   }
+  if (version > kUsualVersion) state.pushes_exactly = fields.boolean("pushes_exactly");
   fields.finish();
   return state;
 }

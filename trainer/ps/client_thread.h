@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trainer/compress/balance.h"
 #include "trainer/ps/client_runner.h"
 #include "trainer/ps/push_encoder.h"
 #include "trainer/ps/sync_client.h"
@@ -19,14 +20,24 @@ class ClientThread {
   void begin(std::int64_t step, const std::optional<optim::UpdateStep>& terms);
   // They stay as they are until finish_step() has returned.
   void push(std::int64_t offset, int part, std::span<const float> gradients);
-  backend::ControlFloats finish_step();                          // until the weights are there
-  void fetch_slots();                                            // until they are there
-  std::span<float> residuals() { return encoder_.residuals(); }  // between steps
+  backend::ControlFloats finish_step();  // until the weights are there
+  void fetch_slots();                    // until they are there
+
+  // Between steps.
+  PushEncoder& encoder() { return encoder_; }
+  const PushEncoder& encoder() const { return encoder_; }
+  // From now on, or no longer; what was measured so far.
+  void measure(bool is_on) { is_measured_ = is_on; }
+  const compress::Measured& measured() const { return measured_; }
 
  private:
   void await_all();
+  void await_weights();
 
+  // Of both threads, in turn.
   PushEncoder encoder_;
+  bool is_measured_ = false;
+  compress::Measured measured_;
   SyncClient client_;
   ClientRunner runner_;
 };

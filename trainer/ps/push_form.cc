@@ -53,25 +53,23 @@ void PushForm::encode(const Piece& block, std::span<const float> floats,
   const Parts parts = parts_of(block);
   const auto head = std::as_bytes(floats.first(parts.head));
   const auto tail = std::as_bytes(floats.last(parts.tail));
-  std::ranges::copy(tail, std::ranges::copy(head, bytes.begin()).out);
+  std::ranges::copy(head, bytes.begin());
+  std::ranges::copy(tail, bytes.last(tail.size()).begin());
   if (parts.gradients == 0) return;
   compress::encode(codec_, floats.subspan(parts.head, parts.gradients),
-                   residual.subspan(parts.head, parts.gradients),
-                   bytes.subspan(parts.exact_bytes()), left.subspan(parts.head, parts.gradients));
+                   residual.subspan(parts.head, parts.gradients), between(bytes, parts),
+                   left.subspan(parts.head, parts.gradients));
 }
 
 void PushForm::decode(const Piece& block, std::span<const std::byte> bytes,
                       std::span<float> floats) const {
   const Parts parts = parts_of(block);
-  const auto exact = bytes.first(parts.exact_bytes());
-  const std::size_t head_bytes = parts.head * sizeof(float);
-  std::ranges::copy(exact.first(head_bytes),
-                    std::as_writable_bytes(floats.first(parts.head)).begin());
-  std::ranges::copy(exact.subspan(head_bytes),
-                    std::as_writable_bytes(floats.last(parts.tail)).begin());
+  const auto head = std::as_writable_bytes(floats.first(parts.head));
+  const auto tail = std::as_writable_bytes(floats.last(parts.tail));
+  std::ranges::copy(bytes.first(head.size()), head.begin());
+  std::ranges::copy(bytes.last(tail.size()), tail.begin());
   if (parts.gradients == 0) return;
-  compress::decode(codec_, bytes.subspan(parts.exact_bytes()),
-                   floats.subspan(parts.head, parts.gradients));
+  compress::decode(codec_, between(bytes, parts), floats.subspan(parts.head, parts.gradients));
 }
 
 }  // namespace coxswain::ps

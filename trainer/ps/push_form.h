@@ -9,9 +9,9 @@
 
 namespace coxswain::ps {
 
-// Value. How one part of a block is written in a push. Plain: its floats. Encoded: what is no
-// gradient (statistics, the control segment) as it is, then the gradients, as the codec says. The
-// length of a push says which it is: no codec takes as many bytes as floats do.
+// Value. How one part of a block is written in a push. Plain: its floats. Encoded: its gradients as
+// the codec says, and what is none (statistics before them, the control segment behind) as it is.
+// The length of a push says which it is: no codec takes as many bytes as floats do.
 class PushForm {
  public:
   PushForm(const tensor::ParameterLayout& layout, const compress::Codec& codec);
@@ -29,7 +29,7 @@ class PushForm {
   void decode(const Piece& block, std::span<const std::byte> bytes, std::span<float> floats) const;
 
  private:
-  // Of a block, in floats: what is exact, the gradients, what is exact again.
+  // Of a block, in floats.
   struct Parts {
     std::size_t head = 0;
     std::size_t gradients = 0;
@@ -37,6 +37,11 @@ class PushForm {
     std::size_t exact_bytes() const { return (head + tail) * sizeof(float); }
   };
   Parts parts_of(const Piece& block) const;
+  // The codec's own.
+  template <typename Byte>
+  static std::span<Byte> between(std::span<Byte> bytes, const Parts& parts) {
+    return bytes.subspan(parts.head * sizeof(float), bytes.size() - parts.exact_bytes());
+  }
 
   compress::Codec codec_;
   std::int64_t first_gradient_;

@@ -11,8 +11,10 @@ SyncClient::SyncClient(ClientOptions options, Plan plan, WorkerArrays arrays)
       arrays_(std::move(arrays)),
       dealings_(static_cast<std::size_t>(num_servers())) {}
 
-bool SyncClient::has_all() const {
-  return std::ranges::all_of(dealings_, [](const Dealings& with) { return with.missing == 0; });
+std::int64_t SyncClient::missing() const {
+  std::int64_t missing = 0;
+  for (const Dealings& with : dealings_) missing += with.missing;
+  return missing;
 }
 
 std::int64_t SyncClient::floats_wanted(int server) const {

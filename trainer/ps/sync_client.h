@@ -33,7 +33,8 @@ class SyncClient : public Client {
   // Worker 0: the servers' slots, between two steps.
   void ask_slots();
 
-  bool has_all() const;                                               // that was wanted last
+  bool has_all() const { return missing() == 0; }                     // that was wanted last
+  std::int64_t missing() const;                                       // of it, in floats
   const backend::ControlFloats& outcome() const { return outcome_; }  // of the step
 
  private:

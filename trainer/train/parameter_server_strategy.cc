@@ -6,6 +6,7 @@
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/padding.h"
+#include "trainer/train/push_judge.h"
 #include "trainer/train/residuals.h"
 #include "trainer/train/server_plan.h"
 
@@ -38,7 +39,13 @@ void ParameterServerStrategy::restore(const checkpoint::Contents* contents) {
   require_equal_weights(with_.communicator, with_.backend, with_.parameters);
   if (encodes())
     restore_residuals(with_.communicator, with_.backend, with_.parameters.layout(), contents,
-                      servers_.residuals());
+                      servers_.encoder().residuals());
+}
+
+std::vector<std::string> ParameterServerStrategy::notes() const {
+  const ps::PushEncoder& encoder = servers_.encoder();
+  if (!encodes() || encoder.bytes() == encoder.plain_bytes()) return {};
+  return {note_of(with_.options.codec, encoder.bytes(), encoder.plain_bytes())};
 }
 
 // No step is begun meanwhile, so that all servers' slots are of one.
@@ -46,7 +53,7 @@ std::function<checkpoint::Contents()> ParameterServerStrategy::snapshot() {
   std::vector<checkpoint::NamedTensor> residuals;
   if (encodes())
     residuals = gather_residuals(with_.communicator, with_.backend, with_.parameters.layout(),
-                                 servers_.residuals());
+                                 servers_.encoder().residuals());
   if (!leads()) return nullptr;
   servers_.fetch_slots();
   return [tensors = train::snapshot(with_.backend, with_.parameters, slot_names(with_.options)),
@@ -84,7 +91,8 @@ void ParameterServerStrategy::begin(const StepPlan& plan) {
 void ParameterServerStrategy::begin_micro_batch(bool stop) {
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
   const bool save = std::exchange(asks_for_snapshot_, false);
-  with_.parameters.memory().write(backend::to_control(stop, waiting, save),
+  const bool exactly = std::exchange(asks_for_exact_, false);
+  with_.parameters.memory().write(backend::to_control(stop, waiting, save, exactly),
                                   with_.parameters.gradients(with_.parameters.layout().control()));
 }
 
@@ -97,14 +105,40 @@ void ParameterServerStrategy::finish_step() {
   const auto start = with_.now();
   const backend::ControlFloats control = servers_.finish_step();
   clear(padding_, host_span(with_.parameters.weights()));
-  clear(padding_, servers_.residuals());
+  if (encodes()) clear(padding_, servers_.encoder().residuals());
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   with_.backend.end_step();
-  untold_.push_back({backend::read_control(control), course_.rate(++step_).lr});
+  StepOutcome outcome{backend::read_control(control), course_.rate(++step_).lr};
+  if (outcome.sums.push_exactly) push_exactly();
+  if (leads() && encodes()) outcome.warning = judge_codec();
+  untold_.push_back(std::move(outcome));
+}
+
+// Of this rank, as the user is told: when it takes more time than it spares, and when what it
+// leaves out piles up.
+std::string ParameterServerStrategy::judge_codec() {
+  constexpr std::int64_t kWarmUp = 2, kMeasured = 20;
+  ++steps_here_;
+  if (steps_here_ == kWarmUp) servers_.measure(true);
+  if (steps_here_ == kWarmUp + kMeasured) {
+    servers_.measure(false);
+    compress::Measured measured = servers_.measured();
+    measured.decodings =
+        static_cast<double>(with_.communicator.size()) / static_cast<double>(plan_.map.servers());
+    const auto balance = compress::balance_of(measured);
+    if (balance && !balance->pays()) {
+      asks_for_exact_ = !with_.options.fixed_order;
+      return warning_of(with_.options.codec, *balance, asks_for_exact_);
+    }
+  }
+  if (steps_here_ % compress::ResidualWatch::kEverySteps != 0) return "";
+  const double residuals = norm_of(plan_.layout, servers_.encoder().residuals());
+  const double gradients = norm_of(plan_.layout, host_span(with_.parameters.gradients()));
+  return watch_.piles_up(residuals, gradients) ? warning_of(with_.options.codec, step_) : "";
 }
 
 StepOutcome ParameterServerStrategy::outcome() {
-  const StepOutcome told = untold_.front();
+  StepOutcome told = std::move(untold_.front());
   untold_.pop_front();
   return told;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "trainer/compress/residual_watch.h"
 #include "trainer/ps/client_thread.h"
 #include "trainer/train/rank_sums.h"
 #include "trainer/train/strategy.h"
@@ -32,6 +33,8 @@ class ParameterServerStrategy : public Strategy {
   std::function<checkpoint::Contents()> snapshot() override;
   bool snapshots_together() const override { return encodes(); }  // with each rank's residuals
   void ask_for_snapshot() override { asks_for_snapshot_ = true; }
+  std::vector<std::string> notes() const override;
+  void push_exactly() override { servers_.encoder().push_exactly(); }
   void start(const Course& course, std::int64_t step) override;
 
   void begin(const StepPlan& plan) override;
@@ -43,8 +46,9 @@ class ParameterServerStrategy : public Strategy {
   StepOutcome outcome() override;
 
  private:
-  bool encodes() const { return with_.options.codec.kind != Compression::kNone; }
+  bool encodes() const { return servers_.encoder().bytes() > 0; }
   bool leads() const { return with_.communicator.rank() == 0; }
+  std::string judge_codec();
   void push(const Range& block, const std::vector<tensor::Slice>& parts);
 
   StrategyInputs with_;
@@ -55,8 +59,11 @@ class ParameterServerStrategy : public Strategy {
   const std::vector<Range> padding_;  // that pushes change
   Course course_;
   std::int64_t step_ = 0;              // finished
+  std::int64_t steps_here_ = 0;        // of this start
   bool asks_for_snapshot_ = false;     // goes with the running step's gradients
+  bool asks_for_exact_ = false;        // so does this
   double untold_seconds_waiting_ = 0;  // for the last weights: goes with the next gradients
+  compress::ResidualWatch watch_;
   std::deque<StepOutcome> untold_;
 };
 

@@ -71,6 +71,15 @@ bool note_changed_dataset(const Keys& saved, const Keys& now, std::vector<std::s
   return true;
 }
 
+// Pushes stay exact as long as the codec that did not pay is the one that is asked for.
+bool stays_exact(const checkpoint::State& saved, const TrainOptions& options) {
+  return saved.pushes_exactly && !options.fixed_order &&
+         std::ranges::none_of(options.trajectory, [&](const auto& entry) {
+           return entry.first.starts_with("communication.compression") &&
+                  is_changed(saved.trajectory, entry.first, entry.second);
+         });
+}
+
 // Keys that say how large a batch is: once one is set anew, the batch is what is asked for now.
 bool asks_for_the_same_batch(const Keys& saved, const Keys& now) {
   return std::ranges::all_of(
@@ -97,6 +106,9 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
   plan.state.trajectory = options.trajectory;
   plan.state.dataset = now.dataset;
   plan.state.attempt = options.attempt;
+  plan.state.pushes_exactly = stays_exact(saved, options);
+  if (plan.state.pushes_exactly)
+    plan.notes.push_back("communication.compression did not pay: pushes stay exact");
   if (resized) {
     plan.notes.push_back(fmt::format("{} ranks instead of {}: global batch {}", now.world_size,
                                      saved.world_size, plan.state.global_batch));

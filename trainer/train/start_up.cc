@@ -103,6 +103,7 @@ class StartUp {
     }
     count_steps();
     prepare();
+    if (now_.state.pushes_exactly) now_.strategy->push_exactly();
     now_.strategy->start(now_.course, now_.state.step);
     describe();
     return std::move(now_);
@@ -206,6 +207,7 @@ class StartUp {
   }
 
   void describe() {
+    for (const std::string& note : now_.strategy->notes()) notes().push_back(note);
     const checkpoint::State& state = now_.state;
     RunInfo& info = now_.info;
     info.model = word(options_.model);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "trainer/backend/backend.h"
 #include "trainer/backend/control.h"
@@ -33,6 +35,7 @@ struct Course {
 struct StepOutcome {
   backend::ControlSums sums;  // over all ranks; whether it updated
   float lr = 0;               // in force after it
+  std::string warning = {};   // what the user should know
 };
 
 // Owns the truth of a training: the weights, what the optimizer keeps, and how many updates were
@@ -57,6 +60,10 @@ class Strategy {
   // counts. Rank 0 asks for it before begin(); all hear of it in the step's outcome. The lag is 0.
   virtual bool snapshots_together() const { return false; }
   virtual void ask_for_snapshot() {}
+  // Between steps, on all ranks: from now on without a codec, if there is one.
+  virtual void push_exactly() {}
+  // What the user should know before the first step.
+  virtual std::vector<std::string> notes() const { return {}; }
   // `step`: how many are done.
   virtual void start(const Course& course, std::int64_t step) = 0;
 

@@ -148,6 +148,7 @@ void Training::hear() {
     stop_after_ = std::min(stop_after_, state().step + now_.strategy->lag());
   }
   save_agreed_ = sums.save;
+  state().pushes_exactly = state().pushes_exactly || sums.push_exactly;
   reporter_.stepped(state(), outcome, samples);
   start_save_if_known();
 }

@@ -290,6 +290,8 @@ TEST(State, decodes_what_it_encodes) {
   state.rolled_over = 5;
   state.dataset = {{"samples", "60000"}, {"shape", "1x28x28"}};
   EXPECT_EQ(decode_state(encode(state), "s"), state);
+  state.pushes_exactly = true;
+  EXPECT_EQ(decode_state(encode(state), "s"), state);
   EXPECT_EQ(decode_state(encode(State{}), "s"), State{});
 }
 
@@ -327,7 +329,8 @@ TEST(State, names_what_is_wrong) {
     std::string message;
   };
   const std::vector<Row> rows = {
-      {replaced(good, "\"version\": 2", "\"version\": 3"), "format version 3 is newer"},
+      {replaced(good, "\"version\": 2", "\"version\": 4"), "format version 4 is newer"},
+      {replaced(good, "\"version\": 2", "\"version\": 3"), "\"pushes_exactly\""},
       {replaced(good, "\"rolled_over\": 0", "\"rolled_over\": 4294967296"),
        "\"rolled_over\" is out of range"},
       {replaced(good, "\"step\": 37", "\"step\": 18446744073709551615"),

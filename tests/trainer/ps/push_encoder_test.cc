@@ -96,5 +96,29 @@ TEST(PushEncoder, forgets_a_step_that_was_skipped) {
   EXPECT_EQ(Floats(encoder.residuals().begin(), encoder.residuals().end()), before);
 }
 
+TEST(PushEncoder, pushes_all_that_was_left_before_it_is_exact) {
+  const Plan plan = plan_of(1);
+  PushEncoder encoder(plan, kTwoBit);
+  const Floats& gradients = gradients_of(0, 0);
+  pushes(encoder, plan, gradients);
+  encoder.finish_step(true);
+  const Floats left(encoder.residuals().begin(), encoder.residuals().end());
+  encoder.push_exactly();
+  for (const bool updated : {false, true}) {
+    const auto all = pushes(encoder, plan, gradients);
+    Floats read;
+    for (const auto& block : all) {
+      const auto* floats = reinterpret_cast<const float*>(block.data());
+      read.insert(read.end(), floats, floats + block.size() / sizeof(float));
+    }
+    ASSERT_EQ(read.size(), gradients.size());
+    for (std::size_t i = 0; i < read.size(); ++i) ASSERT_EQ(read[i], gradients[i] + left[i]) << i;
+    encoder.finish_step(updated);
+    EXPECT_EQ(encoder.residuals().empty(), updated) << "a step that was skipped has pushed nothing";
+  }
+  const std::span<const float> block = std::span(gradients).first(16);
+  EXPECT_EQ(encoder.encode(0, block).data(), std::as_bytes(block).data());
+}
+
 }  // namespace
 }  // namespace coxswain::ps

@@ -50,6 +50,24 @@ TEST(Resume, continues_bit_for_bit_when_nothing_changed) {
   EXPECT_EQ(plan.state.samples_in_epoch, 1280);
 }
 
+TEST(Resume, leaves_out_a_codec_that_did_not_pay_as_long_as_it_is_asked_for) {
+  const std::string note = "communication.compression did not pay: pushes stay exact";
+  checkpoint::State state = saved();
+  state.pushes_exactly = true;
+  state.trajectory["communication.compression"] = "topk";
+  TrainOptions now = options();
+  now.trajectory["communication.compression"] = "topk";
+  now.fixed_order = false;
+  EXPECT_TRUE(plan_resume(state, now, {2, 128, "a"}).state.pushes_exactly);
+  EXPECT_THAT(plan_resume(state, now, {2, 128, "a"}).notes, Contains(note));
+  now.fixed_order = true;
+  EXPECT_FALSE(plan_resume(state, now, {2, 128, "a"}).state.pushes_exactly);
+  now.fixed_order = false;
+  now.trajectory["communication.compression"] = "fp16";
+  EXPECT_FALSE(plan_resume(state, now, {2, 128, "a"}).state.pushes_exactly);
+  EXPECT_THAT(plan_resume(state, now, {2, 128, "a"}).notes, testing::Not(Contains(note)));
+}
+
 TEST(Resume, says_when_the_numbers_will_differ) {
   EXPECT_THAT(plan_resume(saved(), options(), {2, 128, "b"}).notes,
               Contains(HasSubstr("not bit for bit")));

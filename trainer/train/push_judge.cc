@@ -1,0 +1,55 @@
+#include "trainer/train/push_judge.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace coxswain::train {
+
+std::string describe(const compress::Codec& codec) {
+  switch (codec.kind) {
+    case Compression::kTwoBit:
+      return fmt::format("{}, threshold {:.6g}", word(codec.kind), codec.threshold);
+    case Compression::kTopK:
+      return fmt::format("{}, ratio {:.6g}", word(codec.kind), codec.ratio);
+    default:
+      return std::string(word(codec.kind));
+  }
+}
+
+std::string note_of(const compress::Codec& codec, std::int64_t bytes, std::int64_t plain_bytes) {
+  return fmt::format("gradients are pushed as {}: {} bytes a step instead of {}", describe(codec),
+                     bytes, plain_bytes);
+}
+
+std::string warning_of(const compress::Codec& codec, const compress::Balance& balance,
+                       bool is_left) {
+  constexpr double kMs = 1000;
+  return fmt::format(
+      "communication.compression {} does not pay here: of a step it takes {:.2f} ms and spares "
+      "{:.2f} ms on the network: {}",
+      word(codec.kind), balance.taken * kMs, balance.spared * kMs,
+      is_left ? "pushes are exact from now on" : "write none");
+}
+
+std::string warning_of(const compress::Codec& codec, std::int64_t step) {
+  const bool is_two_bit = codec.kind == Compression::kTwoBit;
+  return fmt::format(
+      "what {} leaves out keeps growing up to step {}, and is many times a step's gradients: {}",
+      describe(codec), step,
+      is_two_bit ? "lower communication.compressionThreshold"
+                 : "write another communication.compression, or lower optimizer.lr");
+}
+
+double norm_of(const tensor::ParameterLayout& layout, std::span<const float> flat) {
+  double squares = 0;
+  for (const tensor::Segment& segment : layout.segments) {
+    if (!tensor::is_trainable(segment.kind)) continue;
+    for (const float value : flat.subspan(static_cast<std::size_t>(segment.offset),
+                                          static_cast<std::size_t>(segment.stored)))
+      squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace coxswain::train
