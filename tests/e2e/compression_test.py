@@ -68,7 +68,9 @@ def main():
             pushed, exactly_pushed = map(int, re.search(r"pushed as .*: (\d+) bytes a step instead of (\d+)", said).groups())
             expect(pushed < exactly_pushed * SHARE[word], f"{word}: {pushed} bytes a step")
             expect(right > exactly - NEARLY, f"{word}: {right:.1%} are right")
-        right = accuracy(lab.run("apart", TWO_BIT, steps=2 * STEPS, mode="async"))  # of half as many images each
+        said = lab.run("apart", TWO_BIT, steps=2 * STEPS, mode="async")  # of half as many images each
+        right = accuracy(said)
+        expect("pushed as 2bit" in said, "apart: says what is pushed")
         expect(right > exactly - 2 * NEARLY, f"2bit, apart: {right:.1%} are right")
         for word, dies in (("2bit", "server-1"), ("1bit", "server-0"), ("topk", "worker-1")):
             said = lab.run(f"{word}-kill", next(kind for kind in KINDS if kind.startswith(word)), "--kill", f"{dies}@35")

@@ -27,7 +27,7 @@ class AsyncClientThread {
   void begin(std::int64_t step);
   // They stay as they are until finish_push() has returned.
   void push(std::int64_t offset, std::span<const float> gradients);
-  std::span<float> residuals() { return encoder_->residuals(); }  // between steps
+  PushEncoder& encoder() { return *encoder_; }  // between steps
 
   void ask_lease();
   void done(std::int64_t step, const StepSums& sums);

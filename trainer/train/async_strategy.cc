@@ -4,6 +4,7 @@
 #include "trainer/tensor/host_span.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/padding.h"
+#include "trainer/train/push_judge.h"
 #include "trainer/train/server_plan.h"
 
 namespace coxswain::train {
@@ -35,6 +36,12 @@ void AsyncStrategy::restore(const checkpoint::Contents* contents) {
 std::function<checkpoint::Contents()> AsyncStrategy::snapshot() {
   servers_.fetch_slots();
   return train::snapshot(with_.backend, with_.parameters, slot_names(with_.options));
+}
+
+std::vector<std::string> AsyncStrategy::notes() const {
+  const ps::PushEncoder& encoder = servers_.encoder();
+  if (encoder.bytes() == 0) return {};
+  return {note_of(with_.options.codec, encoder.bytes(), encoder.plain_bytes())};
 }
 
 void AsyncStrategy::start(const Course& course, std::int64_t step) {
@@ -70,7 +77,7 @@ void AsyncStrategy::finish_step() {
         .lr = rate.lr, .momentum = rate.momentum, .statistic_parts = statistic_parts_};
   servers_.finish_push(terms);
   clear(padding_, host_span(with_.parameters.weights()));
-  clear(padding_, servers_.residuals());
+  clear(padding_, servers_.encoder().residuals());
   with_.backend.end_step();
   sums.seconds_waiting = std::chrono::duration<double>(with_.now() - start).count();
   outcome_ = {sums, rate.lr};

@@ -18,6 +18,7 @@ class AsyncStrategy : public Strategy {
   void initialise(const graph::Program& training) override;
   void restore(const checkpoint::Contents* contents) override;
   std::function<checkpoint::Contents()> snapshot() override;
+  std::vector<std::string> notes() const override;
   void start(const Course& course, std::int64_t step) override;
 
   void lease(std::int64_t step) { step_ = step; }  // which begin() is of
