@@ -102,6 +102,8 @@ const Piece* AsyncTraining::encoded_block(const Message& message) {
 
 Push AsyncTraining::push_of(const Peer& peer, const Message& message) {
   const Piece* block = encoded_block(message);
+  if (block == nullptr && message.bytes % static_cast<std::int64_t>(sizeof(float)) != 0)
+    refuse(peer, message, "those are no floats");
   return {.worker = peer.hello.rank,
           .step = message.step,
           .offset = message.offset,

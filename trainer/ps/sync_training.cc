@@ -111,6 +111,8 @@ const Piece* SyncTraining::encoded_block(const Message& message) {
 
 Push SyncTraining::push_of(const Peer& peer, const Message& message) {
   const Piece* block = encoded_block(message);
+  if (block == nullptr && message.bytes % static_cast<std::int64_t>(sizeof(float)) != 0)
+    refuse(peer, message, "those are no floats");
   return {peer.hello.rank, message.step, message.part, message.offset,
           block != nullptr ? block->length : floats_of(message)};
 }

@@ -107,7 +107,8 @@ checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: fals
   expected.convolution = Convolution::kWinograd;
   expected.label_smoothing = 0.1;
   expected.seed = 18446744073709551615U;
-  expected.communication = {CommunicationBackend::kMpi, 65536, Compression::kTwoBit, 0.25, 0.05};
+  expected.communication = {CommunicationBackend::kMpi, 65536, Encryption::kTls,
+                            Compression::kTwoBit,       0.25,  0.05};
   expected.evaluate = {2, 100};
   expected.non_finite_skip = 3;
   expected.step_deadline_seconds = 20;

@@ -126,16 +126,16 @@ class World {
           weights(static_cast<std::size_t>(plan.layout.size()), 0.5F),
           slot(weights.size()),
           client(network_of(hello_of("worker", rank)), {.worker = rank, .servers = servers}, plan,
-                 {.weights = weights, .slots = {slot}}) {
+                 {.weights = weights, .slots = {slot}}, {}) {
       std::fill(weights.end() - tensor::kControlFloats, weights.end(), 0.0F);
     }
     void begin(std::int64_t step) {
       client.begin(step, rank == 0 ? std::optional(terms_of(step)) : std::nullopt);
       gradients = gradients_of(step % kGradients, rank);
       for (const Piece& block : blocks)
-        client.push({block.offset, rank,
-                     std::span(gradients).subspan(static_cast<std::size_t>(block.offset),
-                                                  static_cast<std::size_t>(block.length))});
+        client.push(block.offset, rank,
+                    std::span(gradients).subspan(static_cast<std::size_t>(block.offset),
+                                                 static_cast<std::size_t>(block.length)));
     }
     const int rank;
     const std::vector<Piece> blocks;
