@@ -5,8 +5,8 @@
 //     --compression=none
 //
 // Prints one line, {"milliseconds": [...], "steps": [...], "serverMiB": [...]}: of each repeat,
-// worker 0's time; how many each worker made until worker 0 had ended; the most memory of each
-// server.
+// worker 0's time; how many each worker made since all had made one, until worker 0 had ended; the
+// most memory of each server.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/mman.h>
@@ -48,6 +48,7 @@ struct Options {
 
 // Of all processes.
 struct Shared {
+  std::atomic<int> begun = 0;         // workers that have made one
   std::atomic<bool> is_over = false;  // worker 0 has made its repeats
   std::atomic<std::int64_t> steps[256] = {};
 };
@@ -184,7 +185,8 @@ void work(const Options& options, int rank, Shared& shared) {
     const auto start = Clock::now();
     pusher.push_and_pull(step, gradients);
     milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-    if (!shared.is_over) ++shared.steps[rank];
+    if (step == 0) ++shared.begun;
+    if (shared.begun == options.workers && !shared.is_over) ++shared.steps[rank];
   }
   if (rank != 0) return;
   shared.is_over = true;
