@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <set>
@@ -29,6 +30,9 @@ using Nanoseconds = std::chrono::nanoseconds;
 
 constexpr std::size_t kMostStrangers = 64;  // that have called and proved nothing yet
 constexpr int kMostHandlers = 64;           // of one poll
+// Of one write: small frames go together.
+constexpr std::size_t kMostFrames = 16;
+constexpr std::size_t kEnoughBytes = std::size_t{64} << 10;
 constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(20);
 
 // Resource. One connection, from the first byte.
@@ -381,16 +385,24 @@ asio::awaitable<void> Network::State::write_frames(LinkPointer link) {
   std::string why;
   try {
     while (!link->queue.empty()) {
-      const Link::Outgoing& frame = link->queue.front();
-      const HeadBytes head = encode(frame.head);
-      std::vector<asio::const_buffer> buffers = {asio::buffer(head)};
-      for (const auto& piece : frame.pieces) buffers.emplace_back(piece.data(), piece.size());
+      std::array<HeadBytes, kMostFrames> heads;
+      std::vector<asio::const_buffer> buffers;
+      std::size_t frames = 0;
+      const std::size_t most = std::min(link->queue.size(), heads.size());
+      for (std::size_t bytes = 0; frames < most && bytes < kEnoughBytes; ++frames) {
+        const Link::Outgoing& frame = link->queue[frames];
+        heads[frames] = encode(frame.head);
+        buffers.push_back(asio::buffer(heads[frames]));
+        for (const auto& piece : frame.pieces) buffers.emplace_back(piece.data(), piece.size());
+        bytes += frame.head.length;
+      }
       co_await link->stream.write(std::move(buffers));
-      const FrameKind kind = frame.head.kind;
-      const std::uint64_t id = frame.id;
-      link->queue.pop_front();
-      if (kind == FrameKind::kMessage) events.sent(link->id, id);
-      if (kind == FrameKind::kGoodbye) link->said_goodbye = true;
+      for (; frames > 0; --frames) {
+        const Link::Outgoing frame = std::move(link->queue.front());
+        link->queue.pop_front();
+        if (frame.head.kind == FrameKind::kMessage) events.sent(link->id, frame.id);
+        if (frame.head.kind == FrameKind::kGoodbye) link->said_goodbye = true;
+      }
     }
   } catch (const system_error& error) {
     why = in_words(error.code());

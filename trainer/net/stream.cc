@@ -19,6 +19,7 @@ namespace {
 // What one call of the kernel moves of sealed bytes: records of 16 KiB (RFC 8446, 5.1), as many as
 // 256 KiB make.
 constexpr long kSealedBytes = 288 << 10;
+constexpr std::size_t kRecord = std::size_t{16} << 10;
 
 template <class Buffer>
 void drop_front(std::vector<Buffer>& buffers, std::size_t bytes) {
@@ -144,6 +145,11 @@ asio::awaitable<void> Stream::read(std::vector<asio::mutable_buffer> buffers) {
 
 asio::awaitable<void> Stream::write(std::vector<asio::const_buffer> buffers) {
   if (is_clear_) co_return co_await write_clear(std::move(buffers));
+  if (const std::size_t bytes = asio::buffer_size(buffers); bytes <= kRecord) {  // then in one
+    record_.resize(bytes);
+    asio::buffer_copy(asio::buffer(record_), buffers);
+    buffers.assign(1, asio::buffer(record_));
+  }
   for (asio::const_buffer rest : buffers) {
     while (rest.size() > 0) {
       std::size_t moved = 0;

@@ -46,6 +46,7 @@ class Stream {
   boost::asio::ip::tcp::socket socket_;
   std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
   boost::system::error_code failure_;  // of the socket, under OpenSSL
+  std::vector<std::byte> record_;      // of what is short, and sealed together
   bool is_clear_ = false;
   // In clear: what came with the last read and was not asked for yet.
   std::array<std::byte, 4096> ahead_{};
