@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Workers that train apart, with parameter servers that hold the weights: the processes of one job, started by hand.
 Workers die and come back, a checkpoint goes on under all-reduce."""
+import contextlib
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -19,12 +21,13 @@ EPOCH = IMAGES // BATCH  # steps
 
 
 def free_ports(count):
-    """Ports that nobody listens on; they are taken at once."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """Ports that nobody has, and nobody's calls leave from: those come from 32768 on."""
+    ports = set()
+    while len(ports) < count:
+        port = random.randrange(20000, 30000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.add(port)
+    return list(ports)
 
 
 class Job:
