@@ -385,6 +385,7 @@ asio::awaitable<void> Network::State::write_frames(LinkPointer link) {
   std::string why;
   try {
     while (!link->queue.empty()) {
+      require_open(*link);  // the memory of a link that is gone is the caller's again
       std::array<HeadBytes, kMostFrames> heads;
       std::vector<asio::const_buffer> buffers;
       std::size_t frames = 0;
