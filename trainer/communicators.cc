@@ -137,7 +137,7 @@ std::unique_ptr<comm::Communicator> make_communicator(
 }
 
 bool trains_apart(const TrainerConfig& config, const std::optional<WorkerEnv>& env) {
-  const bool are_servers = env.has_value() && !env->servers.empty();
+  const bool are_servers = has_servers(env);
   const KvStore store = config.kv_store;
   if (store != KvStore::kNone && has_servers(store) != are_servers)
     throw Error(

@@ -56,7 +56,7 @@ void AsyncServer::drop_staging(int worker) {
   stagings_.erase(found);
 }
 
-SyncServer::Answer AsyncServer::offer(const Push& push) {
+AsyncServer::Answer AsyncServer::offer(const Push& push) {
   const Piece* piece = shard_.find(push.offset, push.length);
   if (piece == nullptr)
     throw Error(ExitCode::kPeerLost,
@@ -65,12 +65,12 @@ SyncServer::Answer AsyncServer::offer(const Push& push) {
                             push.worker, push.length, push.step, push.offset));
   if (done_.contains(push.step)) {
     if (std::erase(waiting_, push.worker) > 0) outbox_.has_room();
-    return {SyncServer::Verdict::kIgnore};
+    return {Verdict::kIgnore};
   }
   if (!stagings_.contains(push.worker) && !has_room_for(push.worker))
-    return {SyncServer::Verdict::kWait};
+    return {Verdict::kWait};
   Staging& staging = staging_of(push.worker, push.step);
-  return {SyncServer::Verdict::kTake,
+  return {Verdict::kTake,
           Shard::of({staging.gradients.data(), staging.gradients.size()}, *piece)};
 }
 

@@ -7,9 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "trainer/ps/shard.h"
+#include "trainer/ps/push_taker.h"
 #include "trainer/ps/step_set.h"
-#include "trainer/ps/sync_server.h"
 
 namespace coxswain::ps {
 
@@ -31,21 +30,20 @@ class AsyncOutbox {
 // The rate is divided by the push's staleness: how many updates were made here since the worker was
 // last sent the weights (Zhang et al., "Staleness-aware async-SGD for distributed deep learning",
 // IJCAI 2016, equation 6).
-class AsyncServer {
+class AsyncServer : public PushTaker {
  public:
   // `window`: bytes of steps that may be on their way; of one there is always room.
   AsyncServer(const Plan& plan, int server, optim::UpdateRule rule, std::int64_t window,
               AsyncOutbox& outbox);
 
-  Shard& shard() { return shard_; }
+  Shard& shard() override { return shard_; }
   // To go on from a checkpoint, whose weights and slots are in the shard.
   void start(std::int64_t step, std::int64_t update_count);
   std::int64_t step() const { return done_.low(); }  // all below are done
   std::int64_t updates() const { return version_; }  // made here
 
-  // Throws Error(71) for what no worker of this job pushes. Of the push its part says nothing.
-  SyncServer::Answer offer(const Push& push);
-  void received(const Push& push);
+  Answer offer(const Push& push) override;
+  void received(const Push& push) override;
   // All of the step is pushed; without terms it changes nothing.
   void pushed(int worker, std::int64_t step, const std::optional<optim::UpdateStep>& terms);
   void pull(int worker, std::int64_t step) { send_weights(worker, step); }

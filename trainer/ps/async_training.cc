@@ -71,43 +71,10 @@ bool AsyncTraining::may_say(const Peer& peer, const Message& message) const {
 
 std::optional<std::span<std::byte>> AsyncTraining::place_of(Peer& peer, const Message& message) {
   if (!may_say(peer, message)) refuse(peer, message, "that is not its part, or not yet");
-  if (message.what == Say::kPush) return place_of_push(peer, message);
+  if (message.what == Say::kPush) return place_of_push(peer, message, *machine_, *form_);
   if (message.what == Say::kState)
     return std::as_writable_bytes(place_in(machine_->shard(), message));
   return scratch(peer, message, most_bytes(message.what));
-}
-
-std::optional<std::span<std::byte>> AsyncTraining::place_of_push(Peer& peer,
-                                                                 const Message& message) {
-  const auto answer = machine_->offer(push_of(peer, message));
-  if (answer.verdict == SyncServer::Verdict::kWait) return std::nullopt;
-  if (answer.verdict == SyncServer::Verdict::kTake && encoded_block(message) == nullptr)
-    return std::as_writable_bytes(answer.memory);
-  return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
-}
-
-void AsyncTraining::take_push(Peer& peer, const Message& message) {
-  const Push push = push_of(peer, message);
-  if (const Piece* block = encoded_block(message)) {
-    const auto answer = machine_->offer(push);  // it says again where the floats belong
-    if (answer.verdict == SyncServer::Verdict::kTake)
-      form_->decode(*block, peer.scratch, answer.memory);
-  }
-  machine_->received(push);
-}
-
-const Piece* AsyncTraining::encoded_block(const Message& message) {
-  return form_->encoded_block(machine_->shard(), message.offset, message.bytes);
-}
-
-Push AsyncTraining::push_of(const Peer& peer, const Message& message) {
-  const Piece* block = encoded_block(message);
-  if (block == nullptr && message.bytes % static_cast<std::int64_t>(sizeof(float)) != 0)
-    refuse(peer, message, "those are no floats");
-  return {.worker = peer.hello.rank,
-          .step = message.step,
-          .offset = message.offset,
-          .length = block != nullptr ? block->length : floats_of(message)};
 }
 
 void AsyncTraining::take(Peer& peer, const Message& message) {
@@ -118,7 +85,7 @@ void AsyncTraining::take(Peer& peer, const Message& message) {
     case Say::kState:
       return take_state(message);
     case Say::kPush:
-      return take_push(peer, message);
+      return take_push(peer, message, *machine_, *form_);
     case Say::kPushed:
       return take_pushed(peer, message);
     case Say::kPull:

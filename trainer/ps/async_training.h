@@ -7,7 +7,6 @@
 
 #include "trainer/ps/async_server.h"
 #include "trainer/ps/coordinator.h"
-#include "trainer/ps/push_form.h"
 #include "trainer/ps/server.h"
 
 namespace coxswain::ps {
@@ -43,10 +42,6 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
   void server_left(int) override {}
 
   bool may_say(const Peer& peer, const Message& message) const;
-  std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message);
-  void take_push(Peer& peer, const Message& message);
-  const Piece* encoded_block(const Message& message);
-  Push push_of(const Peer& peer, const Message& message);
   void begin(const Beginning& beginning);
   void take_state(const Message& message);
   void take_pushed(const Peer& peer, const Message& message);

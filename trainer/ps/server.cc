@@ -104,6 +104,35 @@ void Server::refuse(const Peer& peer, const Message& message, const char* why) {
                                                message.step, message.bytes, message.offset, why));
 }
 
+// `encoded`: the block, if that is what it is.
+Push Server::push_of(const Peer& peer, const Message& message, const Piece* encoded) {
+  if (encoded == nullptr && message.bytes % static_cast<std::int64_t>(sizeof(float)) != 0)
+    refuse(peer, message, "those are no floats");
+  return {peer.hello.rank, message.step, message.part, message.offset,
+          encoded != nullptr ? encoded->length : floats_of(message)};
+}
+
+std::optional<std::span<std::byte>> Server::place_of_push(Peer& peer, const Message& message,
+                                                          PushTaker& taker, const PushForm& form) {
+  const Piece* encoded = form.encoded_block(taker.shard(), message.offset, message.bytes);
+  const auto answer = taker.offer(push_of(peer, message, encoded));
+  if (answer.verdict == PushTaker::Verdict::kWait) return std::nullopt;
+  if (answer.verdict == PushTaker::Verdict::kTake && encoded == nullptr)
+    return std::as_writable_bytes(answer.memory);
+  return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
+}
+
+void Server::take_push(Peer& peer, const Message& message, PushTaker& taker, const PushForm& form) {
+  const Piece* encoded = form.encoded_block(taker.shard(), message.offset, message.bytes);
+  const Push push = push_of(peer, message, encoded);
+  if (encoded != nullptr) {
+    const auto answer = taker.offer(push);  // it says again where the floats belong
+    if (answer.verdict == PushTaker::Verdict::kTake)
+      form.decode(*encoded, peer.scratch, answer.memory);
+  }
+  taker.received(push);
+}
+
 void Server::heard(net::LinkId link) { peers_.at(link).silent_ticks = 0; }
 
 void Server::left(net::LinkId link, const std::string& why) {

@@ -9,6 +9,8 @@
 
 #include "trainer/net/network.h"
 #include "trainer/ps/message.h"
+#include "trainer/ps/push_form.h"
+#include "trainer/ps/push_taker.h"
 #include "trainer/ps/shard.h"
 
 namespace coxswain::ps {
@@ -73,6 +75,11 @@ class Server : public net::NetworkEvents {
   static std::span<std::byte> scratch(Peer& peer, const Message& message, std::int64_t most);
   [[noreturn]] static void refuse(const Peer& peer, const Message& message, const char* why);
 
+  // Of a worker's push, plain or encoded: as place_of and take.
+  static std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message,
+                                                           PushTaker& taker, const PushForm& form);
+  static void take_push(Peer& peer, const Message& message, PushTaker& taker, const PushForm& form);
+
   // To a process that is there; its memory stays as it is until it has it.
   void say_to_worker(int worker, const Message& message, std::span<float> floats = {});
   void say_to_worker(int worker, const Message& message, std::span<std::byte> bytes);
@@ -93,6 +100,7 @@ class Server : public net::NetworkEvents {
   int num_workers() const { return options_.hello.world_size; }
 
  private:
+  static Push push_of(const Peer& peer, const Message& message, const Piece* encoded);
   void say(net::LinkId link, const Message& message, std::span<std::byte> bytes);
 
   static constexpr const char* kWorker = "worker";

@@ -7,18 +7,9 @@
 
 #include "trainer/backend/control.h"
 #include "trainer/comm/reduction.h"
-#include "trainer/ps/shard.h"
+#include "trainer/ps/push_taker.h"
 
 namespace coxswain::ps {
-
-// Value. A part of one block of a step's gradients, on its way from a worker.
-struct Push {
-  int worker = 0;
-  std::int64_t step = 0;
-  int part = 0;             // as the ReductionPlan numbers them
-  std::int64_t offset = 0;  // of the block, in the flat buffer
-  std::int64_t length = 0;  // floats
-};
 
 // What a synchronous server asks of those who carry its messages. Memory stays as it is until every
 // worker has it.
@@ -51,13 +42,13 @@ class SyncOutbox {
 // server.
 //
 // A push that comes again, for a step that is over or a part that is here, changes nothing.
-class SyncServer {
+class SyncServer : public PushTaker {
  public:
   // `window`: bytes of parts that may wait for the others of their block.
   SyncServer(const Plan& plan, int server, comm::ReductionPlan reduction, optim::UpdateRule rule,
              std::int64_t window, SyncOutbox& outbox);
 
-  Shard& shard() { return shard_; }
+  Shard& shard() override { return shard_; }
   std::int64_t step() const { return step_; }  // that are done
   std::int64_t update_count() const { return update_count_; }
   // What the last step came to; elsewhere than where the control segment is, its verdict alone.
@@ -67,14 +58,8 @@ class SyncServer {
   void start(std::int64_t step, std::int64_t update_count,
              const std::optional<backend::ControlFloats>& last = std::nullopt);
 
-  enum class Verdict { kTake, kWait, kIgnore };
-  struct Answer {
-    Verdict verdict = Verdict::kIgnore;
-    std::span<float> memory = {};  // kTake: for the floats
-  };
-  // Throws Error(71) for what no worker of this job pushes.
-  Answer offer(const Push& push);
-  void received(const Push& push);
+  Answer offer(const Push& push) override;
+  void received(const Push& push) override;
   // What it was sending is offered anew by it or its successor.
   void lost_worker(int worker);
   // A worker that has come back has not got the weights of `step`.

@@ -37,7 +37,7 @@ std::optional<std::span<std::byte>> SyncTraining::place_of(Peer& peer, const Mes
       break;
     case Say::kPush:
       if (!has_begun()) return std::nullopt;
-      return place_of_push(peer, message);
+      return place_of_push(peer, message, *machine_, *form_);
     case Say::kAgain:
       if (!has_begun()) return std::nullopt;
       return scratch(peer, message, 0);
@@ -86,37 +86,6 @@ std::optional<std::span<std::byte>> SyncTraining::place_from_server(Peer& peer,
   refuse(peer, message, "that is not its part");
 }
 
-std::optional<std::span<std::byte>> SyncTraining::place_of_push(Peer& peer,
-                                                                const Message& message) {
-  const auto answer = machine_->offer(push_of(peer, message));
-  if (answer.verdict == SyncServer::Verdict::kWait) return std::nullopt;
-  if (answer.verdict == SyncServer::Verdict::kTake && encoded_block(message) == nullptr)
-    return std::as_writable_bytes(answer.memory);
-  return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
-}
-
-void SyncTraining::take_push(Peer& peer, const Message& message) {
-  const Push push = push_of(peer, message);
-  if (const Piece* block = encoded_block(message)) {
-    const auto answer = machine_->offer(push);  // it says again where the floats belong
-    if (answer.verdict == SyncServer::Verdict::kTake)
-      form_->decode(*block, peer.scratch, answer.memory);
-  }
-  machine_->received(push);
-}
-
-const Piece* SyncTraining::encoded_block(const Message& message) {
-  return form_->encoded_block(machine_->shard(), message.offset, message.bytes);
-}
-
-Push SyncTraining::push_of(const Peer& peer, const Message& message) {
-  const Piece* block = encoded_block(message);
-  if (block == nullptr && message.bytes % static_cast<std::int64_t>(sizeof(float)) != 0)
-    refuse(peer, message, "those are no floats");
-  return {peer.hello.rank, message.step, message.part, message.offset,
-          block != nullptr ? block->length : floats_of(message)};
-}
-
 bool SyncTraining::is_mine(const Message& message) const {
   return machine_ && machine_->shard().find(message.offset, floats_of(message)) != nullptr;
 }
@@ -140,7 +109,7 @@ void SyncTraining::take(Peer& peer, const Message& message) {
     case Say::kTerms:
       return machine_->terms(message.step, decode_terms(peer.scratch));
     case Say::kPush:
-      return take_push(peer, message);
+      return take_push(peer, message, *machine_, *form_);
     case Say::kAgain:
       return machine_->asks_again(rank, message.step);
     case Say::kAskSlots:

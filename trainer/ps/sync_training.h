@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "trainer/ps/copy.h"
-#include "trainer/ps/push_form.h"
 #include "trainer/ps/server.h"
 #include "trainer/ps/sync_server.h"
 
@@ -45,10 +44,6 @@ class SyncTraining : public Server, private SyncOutbox {
   void server_joined(int server) override;
   void server_left(int server) override;
 
-  std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message);
-  void take_push(Peer& peer, const Message& message);
-  const Piece* encoded_block(const Message& message);
-  Push push_of(const Peer& peer, const Message& message);
   std::optional<std::span<std::byte>> place_from_server(Peer& peer, const Message& message);
   void take_from_server(Peer& peer, const Message& message);
   std::span<std::byte> place_of_state(Peer& peer, const Message& message);

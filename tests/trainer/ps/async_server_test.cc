@@ -11,7 +11,7 @@
 namespace coxswain::ps {
 namespace {
 
-using Verdict = SyncServer::Verdict;
+using Verdict = PushTaker::Verdict;
 
 optim::UpdateStep rate(float lr) {
   optim::UpdateStep terms;
