@@ -35,6 +35,12 @@ constexpr std::size_t kMostFrames = 16;
 constexpr std::size_t kEnoughBytes = std::size_t{64} << 10;
 constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(20);
 
+// Of sealed bytes, each way: records of 16 KiB, as many as 256 KiB make (more are no faster), and
+// fewer where there are so many links that all together would take over 6 MiB.
+long sealed_bytes_of(int num_links) {
+  return std::clamp((6L << 20) / (2 * std::max(num_links, 1)), 36L << 10, 288L << 10);
+}
+
 // Resource. One connection, from the first byte.
 struct Link {
   explicit Link(asio::io_context& io)
@@ -131,7 +137,8 @@ struct Network::State {
   State(NetworkOptions given, NetworkEvents& listener)
       : options(std::move(given)),
         events(listener),
-        key{"coxswain " + options.hello.job, options.secret} {
+        key{"coxswain " + options.hello.job, options.secret},
+        sealed_bytes(sealed_bytes_of(options.hello.world_size)) {
     use_preshared_key(tls.native_handle(), key);
   }
 
@@ -164,6 +171,7 @@ struct Network::State {
   const NetworkOptions options;
   NetworkEvents& events;
   const PresharedKey key;
+  const long sealed_bytes;
   asio::io_context io{1};
   ssl::context tls{ssl::context::tls};
   Tcp::acceptor acceptor{io};
@@ -238,7 +246,7 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
 
 // Until the caller has taken the welcome.
 asio::awaitable<void> Network::State::greet_caller(const LinkPointer& link) {
-  co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/false);
+  co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/false, sealed_bytes);
   std::erase(strangers, link);
   const FrameHead head = co_await read_head(*link);
   if (head.kind != FrameKind::kHello) out_of_turn();
@@ -281,7 +289,7 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
     const auto places =
         co_await resolver.async_resolve(address.host, std::to_string(address.port), use_awaitable);
     co_await asio::async_connect(link->socket(), places, use_awaitable);
-    co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/true);
+    co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/true, sealed_bytes);
     co_await write_frame(*link, {.kind = FrameKind::kHello}, to_json(options.hello));
     refusal = co_await greet_answerer(link);
     if (refusal->why.empty()) refusal.reset();

@@ -16,9 +16,7 @@ using boost::system::system_error;
 
 namespace {
 
-// What one call of the kernel moves of sealed bytes: records of 16 KiB (RFC 8446, 5.1), as many as
-// 256 KiB make.
-constexpr long kSealedBytes = 288 << 10;
+// Of one record (RFC 8446, 5.1).
 constexpr std::size_t kRecord = std::size_t{16} << 10;
 
 template <class Buffer>
@@ -45,9 +43,9 @@ int move_now(BIO* bio, error_code& failure, int direction, Move move) {
 }
 
 // Puts a buffer of many records before OpenSSL's way to the socket.
-BIO* buffered(BIO* to_socket) {
+BIO* buffered(BIO* to_socket, long bytes) {
   BIO* buffer = BIO_new(BIO_f_buffer());
-  if (buffer == nullptr || BIO_set_buffer_size(buffer, kSealedBytes) != 1) throw std::bad_alloc();
+  if (buffer == nullptr || BIO_set_buffer_size(buffer, bytes) != 1) throw std::bad_alloc();
   BIO_up_ref(to_socket);  // whoever sets the result lets go of this one
   return BIO_push(buffer, to_socket);
 }
@@ -85,7 +83,8 @@ int Stream::write_socket(BIO* bio, const char* from, int size) {
   });
 }
 
-asio::awaitable<void> Stream::prove_key(SSL_CTX* context, bool is_caller) {
+asio::awaitable<void> Stream::prove_key(SSL_CTX* context, bool is_caller,
+                                        long buffer_bytes) {
   socket_.set_option(asio::ip::tcp::no_delay(true));
   socket_.non_blocking(true);
   ssl_.reset(SSL_new(context));
@@ -102,8 +101,8 @@ asio::awaitable<void> Stream::prove_key(SSL_CTX* context, bool is_caller) {
     co_await wait_to_retry(result);
   }
   // Only for who has proved it: they take memory.
-  SSL_set0_rbio(ssl_.get(), buffered(SSL_get_rbio(ssl_.get())));
-  SSL_set0_wbio(ssl_.get(), buffered(SSL_get_wbio(ssl_.get())));
+  SSL_set0_rbio(ssl_.get(), buffered(SSL_get_rbio(ssl_.get()), buffer_bytes));
+  SSL_set0_wbio(ssl_.get(), buffered(SSL_get_wbio(ssl_.get()), buffer_bytes));
 }
 
 asio::awaitable<void> Stream::wait_to_retry(int result) {

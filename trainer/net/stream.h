@@ -21,8 +21,9 @@ class Stream {
 
   boost::asio::ip::tcp::socket& socket() { return socket_; }  // to connect and to close
 
-  // Of a connected socket; `context` outlives the stream.
-  boost::asio::awaitable<void> prove_key(SSL_CTX* context, bool is_caller);
+  // Of a connected socket; `context` outlives the stream. `buffer_bytes`: of sealed bytes that one
+  // call of the kernel moves, each way.
+  boost::asio::awaitable<void> prove_key(SSL_CTX* context, bool is_caller, long buffer_bytes);
   // From the next byte on, of both; the other has sent none of those yet.
   void go_on_in_clear() { is_clear_ = true; }
 

@@ -17,7 +17,7 @@ struct AsyncOptions {
   int num_slots = 0;
   compress::Codec codec = {};                    // of the pushes
   std::optional<std::int64_t> staleness;         // the bound, if there is one
-  std::int64_t window = std::int64_t{64} << 20;  // see AsyncServer
+  std::int64_t window = std::int64_t{48} << 20;  // see AsyncServer
 };
 
 // A server of asynchronous training: what comes over its connections, to an AsyncServer and, on
