@@ -39,7 +39,7 @@ std::function<checkpoint::Contents()> AsyncStrategy::snapshot() {
 }
 
 std::vector<std::string> AsyncStrategy::notes() const {
-  const ps::PushEncoder& encoder = servers_.encoder();
+  const compress::BlockEncoder& encoder = servers_.encoder();
   if (encoder.bytes() == 0) return {};
   return {note_of(with_.options.codec, encoder.bytes(), encoder.plain_bytes())};
 }

@@ -43,7 +43,7 @@ void ParameterServerStrategy::restore(const checkpoint::Contents* contents) {
 }
 
 std::vector<std::string> ParameterServerStrategy::notes() const {
-  const ps::PushEncoder& encoder = servers_.encoder();
+  const compress::BlockEncoder& encoder = servers_.encoder();
   if (!encodes() || encoder.bytes() == encoder.plain_bytes()) return {};
   return {note_of(with_.options.codec, encoder.bytes(), encoder.plain_bytes())};
 }
