@@ -306,6 +306,33 @@ TEST(CodedSum, says_in_the_end_all_that_there_was) {
   }
 }
 
+TEST(CodedSum, of_one_rank_alone_is_written_and_read_too) {
+  Random random(5);
+  const auto layout = layout_of(2 * kOwnerBlock);
+  const auto alone = make_solo_communicator();
+  for (const Codec& codec : codecs()) {
+    Rank rank(layout, codec);
+    rank.gradients = gradients_of(layout.size(), random);
+    std::vector<Floats> residuals = {Floats(rank.gradients.size())}, left = residuals;
+    const Floats expected =
+        Loop{compress::BlockForm(layout, codec), residuals}.sum({rank.gradients}, left);
+    alone->wait(alone->all_reduce_sum(in_rank_order(1), {{rank.gradients}, 0, &rank.codec}));
+    EXPECT_TRUE(same_bits(rank.gradients, expected)) << word(codec.kind);
+  }
+}
+
+TEST(CodedSum, is_of_whole_blocks_and_one_part_a_rank) {
+  const auto layout = layout_of(kOwnerBlock);
+  Rank rank(layout, {.kind = Compression::kFp16});
+  Floats floats(32);
+  Reduction reduction{{floats}, 16, &rank.codec};
+  EXPECT_THROW(check_reduction(in_rank_order(1), reduction, 0, 1), Error);
+  reduction.offset = kOwnerBlock;
+  EXPECT_NO_THROW(check_reduction(in_rank_order(1), reduction, 0, 1));
+  reduction.parts.push_back(reduction.parts[0]);
+  EXPECT_THROW(check_reduction({{2}, {{0, 1}}}, reduction, 0, 1), Error);
+}
+
 TEST(CodedSum, is_not_finite_for_anyone_when_a_part_is_not) {
   Random random(3);
   for (const Codec& codec : codecs())
