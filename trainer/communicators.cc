@@ -76,14 +76,14 @@ bool has_servers(const std::optional<WorkerEnv>& env) {
   return env.has_value() && !env->servers.empty();
 }
 
-void require_servers_for_compression(const TrainerConfig& config,
-                                     const std::optional<WorkerEnv>& env) {
+void require_servers_for_few_bits(const TrainerConfig& config,
+                                  const std::optional<WorkerEnv>& env) {
   const Compression compression = config.communication.compression;
-  if (compression == Compression::kNone || has_servers(env)) return;
+  if (suits_sums(compression) || has_servers(env)) return;
   throw Error(ExitCode::kBadInput,
               fmt::format("[comm] communication.compression is {}, but there are no servers: write "
-                          "none, or strategy: ParameterServer in a job",
-                          word(compression)));
+                          "{}, or strategy: ParameterServer in a job",
+                          word(compression), kOfSums));
 }
 
 [[noreturn]] void refuse_backend(const char* backend, const char* why) {
@@ -129,7 +129,7 @@ bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
 std::unique_ptr<comm::Communicator> make_communicator(
     const TrainerConfig& config, const std::optional<WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost) {
-  require_servers_for_compression(config, env);
+  require_servers_for_few_bits(config, env);
   if (trains_apart(config, env)) return comm::make_solo_communicator();
   auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);

@@ -205,11 +205,11 @@ void check_training(const TrainingJob& job, Problems& problems) {
         {"spec.training.kvStore", 0,
          fmt::format("{} is for strategy {}", word(config.kv_store),
                      word(has_servers ? Strategy::kAllReduce : Strategy::kParameterServer))});
-  if (config.communication.compression != Compression::kNone && !has_servers)
+  if (!suits_sums(config.communication.compression) && !has_servers)
     problems.push_back({"spec.training.communication.compression", 0,
-                        fmt::format("{} is for strategy ParameterServer; write none or set the "
+                        fmt::format("{} is for strategy ParameterServer; write {}, or set the "
                                     "strategy",
-                                    word(config.communication.compression))});
+                                    word(config.communication.compression), kOfSums)});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,

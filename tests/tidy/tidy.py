@@ -46,7 +46,7 @@ EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "train
 
 # Weights and gradients are looked into where the device is the host: not by the loop, whose memory they need not be in.
 HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/train/parameter_server",
-             "trainer/train/server_plan", "trainer/train/async_strategy"]
+             "trainer/train/server_plan", "trainer/train/async_strategy", "trainer/train/coded_sums"]
 
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {

@@ -35,6 +35,9 @@ void check_reduction(const ReductionPlan& plan, const Reduction& reduction, int 
     if (part.size() != reduction.parts[0].size()) refuse("its parts differ in length");
   }
   if (reduction.offset < 0) refuse(fmt::format("its offset is {}", reduction.offset));
+  if (reduction.codec == nullptr) return;
+  if (plan.total_parts() != size) refuse("a codec is for one part a rank");
+  if (reduction.offset % kOwnerBlock != 0) refuse("a codec is for whole blocks");
 }
 
 }  // namespace coxswain::comm

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/comm/block_codec.h"
 #include "trainer/comm/reduction.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/slice.h"
@@ -32,9 +33,13 @@ using Ticket = std::int64_t;
 // View. A range of the flat buffer to be summed over all ranks: this rank's parts of it, as the
 // plan says, all of one length. The sum goes into parts[0], the others are scratch. `offset` is the
 // range's place in the flat buffer, in floats: it decides who sums what.
+//
+// With a codec, which outlives the sum, floats travel as it writes them: all ranks give one, each
+// brings one part, and the range is of whole blocks.
 struct Reduction {
   std::vector<tensor::Slice> parts;
   std::int64_t offset = 0;
+  BlockCodec* codec = nullptr;
 };
 
 // Throws Error(kInternal) when the reduction does not fit the plan, or the plan the world.

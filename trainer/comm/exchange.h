@@ -68,6 +68,7 @@ std::optional<int> first_with(const std::vector<bool>& of_peers, bool value);
 struct HostReduction {
   std::vector<std::span<float>> parts;
   std::int64_t offset = 0;
+  BlockCodec* codec = nullptr;
 };
 HostReduction on_host(const Reduction& reduction);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "trainer/comm/exchange.h"
@@ -20,6 +21,7 @@ class SoloCommunicator final : public Communicator {
     std::vector<float*> parts;
     for (const auto& part : on_host(reduction).parts) parts.push_back(part.data());
     sum_parts(plan, parts, reduction.parts[0].size(), parts[0]);
+    if (reduction.codec != nullptr) write_and_read(on_host(reduction));
     return ++last_ticket_;
   }
 
@@ -29,6 +31,18 @@ class SoloCommunicator final : public Communicator {
   void finish() override {}
 
  private:
+  // As the sum of several ranks is.
+  static void write_and_read(const HostReduction& sum) {
+    const auto size = std::ssize(sum.parts[0]);
+    for (std::int64_t at = 0; at < size; at += kOwnerBlock) {
+      const auto block = sum.parts[0].subspan(
+          static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(kOwnerBlock, size - at)));
+      const std::int64_t offset = sum.offset + at;
+      sum.codec->encode(offset, block);
+      sum.codec->decode(offset, sum.codec->bytes_of(offset, std::ssize(block)), block);
+    }
+  }
+
   Ticket last_ticket_ = 0;
 };
 

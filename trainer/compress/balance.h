@@ -5,15 +5,15 @@
 
 namespace coxswain::compress {
 
-// Value. What was measured of some steps of one worker.
+// Value. What was measured of some steps of one rank.
 struct Measured {
   int steps = 0;
   double encode_seconds = 0;
-  double decode_seconds = 0;      // of its own pushes
-  double decodings = 1;           // of a server, for each of those: workers / servers
+  double decode_seconds = 0;
+  double decodings = 1;           // for each that was measured: of a server, workers / servers
   std::int64_t bytes_spared = 0;  // by the codec
-  std::int64_t bytes_pulled = 0;  // exactly, since the first of each step had come,
-  double pull_seconds = 0;        // in this time: the speed of the network
+  std::int64_t network_bytes = 0;  // that came exactly,
+  double network_seconds = 0;        // in this time: the speed of the network
   bool operator==(const Measured&) const = default;
 };
 

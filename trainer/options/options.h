@@ -189,6 +189,12 @@ constexpr Words<Compression, 6> words_of(Compression) {
            {Compression::kTopK, "topk"}}};
 }
 
+// Of these a sum over ranks can be told too; the others say too little of it.
+constexpr bool suits_sums(Compression compression) {
+  return compression != Compression::kTwoBit && compression != Compression::kOneBit;
+}
+constexpr const char* kOfSums = "none, fp16, bf16 or topk";
+
 enum class Device { kCpu };
 constexpr Words<Device, 1> words_of(Device) { return {{{Device::kCpu, "cpu"}}}; }
 

@@ -45,7 +45,7 @@ class AsyncClient : public Client {
   void hand_over(std::int64_t step, std::int64_t update_count);
   void pull(std::int64_t step);
   void begin(std::int64_t step);
-  void push(std::int64_t offset, std::span<const std::byte> bytes);  // as a PushForm writes them
+  void push(std::int64_t offset, std::span<const std::byte> bytes);  // as a BlockForm writes them
   void finish_push(const std::optional<optim::UpdateStep>& terms);  // none: it changes nothing
   void ask_slots();
   bool has_all() const;  // that was wanted last

@@ -17,7 +17,7 @@ std::optional<Standing> AsyncClientThread::await_standing(std::chrono::seconds l
 
 void AsyncClientThread::attach(const Plan& plan, const WorkerArrays& arrays,
                                const compress::Codec& codec) {
-  encoder_.emplace(plan, codec);  // the thread has nothing to encode yet
+  encoder_.emplace(plan.layout, plan.map.block(), codec);  // the thread has nothing to encode yet
   runner_.post([this, plan, arrays] { client_.attach(plan, arrays); });
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "trainer/compress/block_encoder.h"
 #include "trainer/ps/async_client.h"
 #include "trainer/ps/client_runner.h"
-#include "trainer/ps/push_encoder.h"
 
 namespace coxswain::ps {
 
@@ -27,7 +27,7 @@ class AsyncClientThread {
   void begin(std::int64_t step);
   // They stay as they are until finish_push() has returned.
   void push(std::int64_t offset, std::span<const float> gradients);
-  PushEncoder& encoder() { return *encoder_; }  // between steps
+  compress::BlockEncoder& encoder() { return *encoder_; }  // between steps
 
   void ask_lease();
   void done(std::int64_t step, const StepSums& sums);
@@ -40,7 +40,7 @@ class AsyncClientThread {
  private:
   void await_all();
 
-  std::optional<PushEncoder> encoder_;
+  std::optional<compress::BlockEncoder> encoder_;
   AsyncClient client_;
   ClientRunner runner_;
 };

@@ -60,7 +60,7 @@ class AsyncTraining : public Server, private AsyncOutbox, private CoordinatorOut
 
   const AsyncOptions options_;
   std::unique_ptr<AsyncServer> machine_;
-  std::optional<PushForm> form_;            // with machine_
+  std::optional<compress::BlockForm> form_;            // with machine_
   std::optional<Coordinator> coordinator_;  // of server 0
   std::optional<Beginning> beginning_;
   std::int64_t floats_missing_ = -1;      // of its state; -1: nothing is known

@@ -56,8 +56,8 @@ void ClientThread::await_weights() {
   const auto first = Clock::now();
   await_all();
   measured_.steps += 1;
-  measured_.bytes_pulled += missing * static_cast<std::int64_t>(sizeof(float));
-  measured_.pull_seconds += seconds(Clock::now() - first);
+  measured_.network_bytes += missing * static_cast<std::int64_t>(sizeof(float));
+  measured_.network_seconds += seconds(Clock::now() - first);
   measured_.bytes_spared += encoder_.plain_bytes() - encoder_.bytes();
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "trainer/compress/balance.h"
+#include "trainer/compress/block_encoder.h"
 #include "trainer/ps/client_runner.h"
-#include "trainer/ps/push_encoder.h"
 #include "trainer/ps/sync_client.h"
 
 namespace coxswain::ps {
@@ -13,7 +13,9 @@ class ClientThread {
  public:
   ClientThread(const net::NetworkOptions& network, const ClientOptions& options, const Plan& plan,
                const WorkerArrays& arrays, const compress::Codec& codec)
-      : encoder_(plan, codec), client_(options, plan, arrays), runner_(network, client_) {}
+      : encoder_(plan.layout, plan.map.block(), codec),
+        client_(options, plan, arrays),
+        runner_(network, client_) {}
 
   void await_servers();
   void hand_over(std::int64_t step, std::int64_t update_count);  // until they have it
@@ -24,8 +26,8 @@ class ClientThread {
   void fetch_slots();                    // until they are there
 
   // Between steps.
-  PushEncoder& encoder() { return encoder_; }
-  const PushEncoder& encoder() const { return encoder_; }
+  compress::BlockEncoder& encoder() { return encoder_; }
+  const compress::BlockEncoder& encoder() const { return encoder_; }
   // From now on, or no longer; what was measured so far.
   void measure(bool is_on) { is_measured_ = is_on; }
   const compress::Measured& measured() const { return measured_; }
@@ -35,7 +37,7 @@ class ClientThread {
   void await_weights();
 
   // Of both threads, in turn.
-  PushEncoder encoder_;
+  compress::BlockEncoder encoder_;
   bool is_measured_ = false;
   compress::Measured measured_;
   SyncClient client_;

@@ -1,75 +1,16 @@
 #include "trainer/ps/push_form.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace coxswain::ps {
 
-namespace {
-
-// The statistics stand before all of them.
-std::int64_t first_gradient_of(const tensor::ParameterLayout& layout) {
-  const auto first = std::ranges::find_if(
-      layout.segments, [](const auto& segment) { return tensor::is_trainable(segment.kind); });
-  return first == layout.segments.end() ? layout.size() : first->offset;
-}
-
-}  // namespace
-
-PushForm::PushForm(const tensor::ParameterLayout& layout, const compress::Codec& codec)
-    : codec_(codec),
-      first_gradient_(first_gradient_of(layout)),
-      end_of_gradients_(layout.control().offset) {}
-
-PushForm::Parts PushForm::parts_of(const Piece& block) const {
-  const std::int64_t end = block.offset + block.length;
-  const std::int64_t first = std::clamp(first_gradient_, block.offset, end);
-  const std::int64_t last = std::clamp(end_of_gradients_, first, end);
-  return {static_cast<std::size_t>(first - block.offset), static_cast<std::size_t>(last - first),
-          static_cast<std::size_t>(end - last)};
-}
-
-std::int64_t PushForm::bytes_of(const Piece& block) const {
-  const Parts parts = parts_of(block);
-  if (parts.gradients == 0) return static_cast<std::int64_t>(parts.exact_bytes());
-  return static_cast<std::int64_t>(parts.exact_bytes()) +
-         compress::encoded_bytes(codec_, static_cast<std::int64_t>(parts.gradients));
-}
-
-bool PushForm::is_encoded(const Piece& block, std::int64_t bytes) const {
+bool is_encoded(const compress::BlockForm& form, const Piece& block, std::int64_t bytes) {
   const auto plain = block.length * static_cast<std::int64_t>(sizeof(float));
-  return bytes != plain && bytes == bytes_of(block);
+  return bytes != plain && bytes == form.bytes_of(block.offset, block.length);
 }
 
-const Piece* PushForm::encoded_block(const Shard& shard, std::int64_t offset,
-                                     std::int64_t bytes) const {
+const Piece* encoded_block(const compress::BlockForm& form, const Shard& shard, std::int64_t offset,
+                           std::int64_t bytes) {
   const Piece* block = shard.find(offset);
-  return block != nullptr && is_encoded(*block, bytes) ? block : nullptr;
-}
-
-void PushForm::encode(const Piece& block, std::span<const float> floats,
-                      std::span<const float> residual, std::span<std::byte> bytes,
-                      std::span<float> left) const {
-  const Parts parts = parts_of(block);
-  const auto head = std::as_bytes(floats.first(parts.head));
-  const auto tail = std::as_bytes(floats.last(parts.tail));
-  std::ranges::copy(head, bytes.begin());
-  std::ranges::copy(tail, bytes.last(tail.size()).begin());
-  if (parts.gradients == 0) return;
-  compress::encode(codec_, floats.subspan(parts.head, parts.gradients),
-                   residual.subspan(parts.head, parts.gradients), between(bytes, parts),
-                   left.subspan(parts.head, parts.gradients));
-}
-
-void PushForm::decode(const Piece& block, std::span<const std::byte> bytes,
-                      std::span<float> floats) const {
-  const Parts parts = parts_of(block);
-  const auto head = std::as_writable_bytes(floats.first(parts.head));
-  const auto tail = std::as_writable_bytes(floats.last(parts.tail));
-  std::ranges::copy(bytes.first(head.size()), head.begin());
-  std::ranges::copy(bytes.last(tail.size()), tail.begin());
-  if (parts.gradients == 0) return;
-  compress::decode(codec_, between(bytes, parts), floats.subspan(parts.head, parts.gradients));
+  return block != nullptr && is_encoded(form, *block, bytes) ? block : nullptr;
 }
 
 }  // namespace coxswain::ps

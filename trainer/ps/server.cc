@@ -113,8 +113,9 @@ Push Server::push_of(const Peer& peer, const Message& message, const Piece* enco
 }
 
 std::optional<std::span<std::byte>> Server::place_of_push(Peer& peer, const Message& message,
-                                                          PushTaker& taker, const PushForm& form) {
-  const Piece* encoded = form.encoded_block(taker.shard(), message.offset, message.bytes);
+                                                          PushTaker& taker,
+                                                          const compress::BlockForm& form) {
+  const Piece* encoded = encoded_block(form, taker.shard(), message.offset, message.bytes);
   const auto answer = taker.offer(push_of(peer, message, encoded));
   if (answer.verdict == PushTaker::Verdict::kWait) return std::nullopt;
   if (answer.verdict == PushTaker::Verdict::kTake && encoded == nullptr)
@@ -122,13 +123,14 @@ std::optional<std::span<std::byte>> Server::place_of_push(Peer& peer, const Mess
   return scratch(peer, message, message.bytes);  // offer() has seen that it is a block
 }
 
-void Server::take_push(Peer& peer, const Message& message, PushTaker& taker, const PushForm& form) {
-  const Piece* encoded = form.encoded_block(taker.shard(), message.offset, message.bytes);
+void Server::take_push(Peer& peer, const Message& message, PushTaker& taker,
+                       const compress::BlockForm& form) {
+  const Piece* encoded = encoded_block(form, taker.shard(), message.offset, message.bytes);
   const Push push = push_of(peer, message, encoded);
   if (encoded != nullptr) {
     const auto answer = taker.offer(push);  // it says again where the floats belong
     if (answer.verdict == PushTaker::Verdict::kTake)
-      form.decode(*encoded, peer.scratch, answer.memory);
+      form.decode(encoded->offset, peer.scratch, answer.memory);
   }
   taker.received(push);
 }

@@ -77,8 +77,10 @@ class Server : public net::NetworkEvents {
 
   // Of a worker's push, plain or encoded: as place_of and take.
   static std::optional<std::span<std::byte>> place_of_push(Peer& peer, const Message& message,
-                                                           PushTaker& taker, const PushForm& form);
-  static void take_push(Peer& peer, const Message& message, PushTaker& taker, const PushForm& form);
+                                                           PushTaker& taker,
+                                                           const compress::BlockForm& form);
+  static void take_push(Peer& peer, const Message& message, PushTaker& taker,
+                        const compress::BlockForm& form);
 
   // To a process that is there; its memory stays as it is until it has it.
   void say_to_worker(int worker, const Message& message, std::span<float> floats = {});

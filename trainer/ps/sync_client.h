@@ -9,7 +9,7 @@
 
 namespace coxswain::ps {
 
-// View. A part of one block of this worker's gradients, as a PushForm writes it.
+// View. A part of one block of this worker's gradients, as a BlockForm writes it.
 struct BlockPart {
   std::int64_t offset = 0;
   int part = 0;  // as the ReductionPlan numbers them

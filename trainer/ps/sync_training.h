@@ -79,7 +79,7 @@ class SyncTraining : public Server, private SyncOutbox {
   const SyncOptions options_;
   Source source_;
   std::unique_ptr<SyncServer> machine_;
-  std::optional<PushForm> form_;  // with machine_
+  std::optional<compress::BlockForm> form_;  // with machine_
   std::optional<Beginning> beginning_;
   std::int64_t floats_missing_ = -1;  // of its state; -1: nothing is known
   std::optional<backend::ControlFloats> restored_outcome_;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
+#include "trainer/train/coded_sums.h"
 #include "trainer/train/rank_sums.h"
 #include "trainer/train/strategy.h"
 
@@ -19,6 +21,11 @@ class AllReduceStrategy : public Strategy {
   void initialise(const graph::Program& training) override;
   void restore(const checkpoint::Contents* contents) override;
   std::function<checkpoint::Contents()> snapshot() override;
+  bool snapshots_together() const override { return encodes(); }  // with each rank's residuals
+  void ask_for_snapshot() override { asks_for_snapshot_ = true; }
+  void push_exactly() override;
+  std::string fingerprint() const override;
+  std::vector<std::string> notes() const override;
   void start(const Course& course, std::int64_t step) override;
 
   void begin(const StepPlan& plan) override;
@@ -34,7 +41,9 @@ class AllReduceStrategy : public Strategy {
   struct Untold {
     tensor::Memory::Snapshot control;
     float lr;
+    std::string warning;
   };
+  bool encodes() const { return coded_ && coded_->encoder().encodes(); }
 
   StrategyInputs with_;
   tensor::Memory& memory_;
@@ -43,6 +52,8 @@ class AllReduceStrategy : public Strategy {
   std::int64_t step_ = 0;  // finished
 
   float statistic_parts_ = 0;  // of the running step
+  std::optional<CodedSums> coded_;  // with a codec
+  bool asks_for_snapshot_ = false;  // goes with the running step's gradients
   RankSums sums_;
   std::vector<comm::Ticket> tickets_;
   double untold_seconds_waiting_ = 0;  // for the last sums: goes with the next ones

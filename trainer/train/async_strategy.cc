@@ -39,9 +39,7 @@ std::function<checkpoint::Contents()> AsyncStrategy::snapshot() {
 }
 
 std::vector<std::string> AsyncStrategy::notes() const {
-  const ps::PushEncoder& encoder = servers_.encoder();
-  if (encoder.bytes() == 0) return {};
-  return {note_of(with_.options.codec, encoder.bytes(), encoder.plain_bytes())};
+  return notes_of(with_.options.codec, servers_.encoder());
 }
 
 void AsyncStrategy::start(const Course& course, std::int64_t step) {

@@ -19,6 +19,18 @@ std::vector<Range> make_buckets(const tensor::ParameterLayout& layout, std::int6
   return buckets;
 }
 
+std::vector<Range> to_whole_blocks(const std::vector<Range>& ranges, std::int64_t block) {
+  const std::int64_t size = ranges.back().end();
+  std::vector<Range> whole;
+  std::int64_t begin = 0;
+  for (const Range& range : ranges) {
+    const std::int64_t end = std::min(size, (range.end() + block - 1) / block * block);
+    if (end > begin) whole.push_back({begin, end - begin});
+    begin = end;
+  }
+  return whole;
+}
+
 std::int64_t best_bucket_bytes(std::int64_t model_bytes, double seconds_per_message,
                                double seconds_per_byte) {
   constexpr std::int64_t kSmallest = 64 << 10;

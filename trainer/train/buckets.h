@@ -20,6 +20,10 @@ struct Range {
 // can start as soon as its last gradient is final.
 std::vector<Range> make_buckets(const tensor::ParameterLayout& layout, std::int64_t bytes);
 
+// The same ranges, but that each ends where a block does, or at the end: a bucket leaves a little
+// later. None is empty.
+std::vector<Range> to_whole_blocks(const std::vector<Range>& ranges, std::int64_t block);
+
 // The size that balances one more message against waiting for more gradients: sqrt(cost * M * B),
 // where `seconds_per_message` is the fixed cost of an all-reduce, M the model's bytes and B =
 // 1/seconds_per_byte.

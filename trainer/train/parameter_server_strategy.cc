@@ -6,7 +6,6 @@
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/padding.h"
-#include "trainer/train/push_judge.h"
 #include "trainer/train/residuals.h"
 #include "trainer/train/server_plan.h"
 
@@ -23,7 +22,8 @@ ParameterServerStrategy::ParameterServerStrategy(const StrategyInputs& inputs,
               push(block, parts);
             }),
       first_part_(inputs.cut.reduction().first_part(inputs.communicator.rank())),
-      padding_(changed_padding(inputs.options.codec, inputs.backend, plan_.layout)) {
+      padding_(changed_padding(inputs.options.codec, inputs.backend, plan_.layout)),
+      judge_(inputs.options.codec, !inputs.options.fixed_order) {
   sums_.cut_into(blocks_of(plan_));
 }
 
@@ -43,9 +43,7 @@ void ParameterServerStrategy::restore(const checkpoint::Contents* contents) {
 }
 
 std::vector<std::string> ParameterServerStrategy::notes() const {
-  const ps::PushEncoder& encoder = servers_.encoder();
-  if (!encodes() || encoder.bytes() == encoder.plain_bytes()) return {};
-  return {note_of(with_.options.codec, encoder.bytes(), encoder.plain_bytes())};
+  return notes_of(with_.options.codec, servers_.encoder());
 }
 
 // No step is begun meanwhile, so that all servers' slots are of one.
@@ -56,12 +54,8 @@ std::function<checkpoint::Contents()> ParameterServerStrategy::snapshot() {
                                  servers_.encoder().residuals());
   if (!leads()) return nullptr;
   servers_.fetch_slots();
-  return [tensors = train::snapshot(with_.backend, with_.parameters, slot_names(with_.options)),
-          residuals = std::move(residuals)] {
-    checkpoint::Contents contents = tensors();
-    contents.optimizer.insert(contents.optimizer.end(), residuals.begin(), residuals.end());
-    return contents;
-  };
+  return with_residuals(train::snapshot(with_.backend, with_.parameters, slot_names(with_.options)),
+                        std::move(residuals));
 }
 
 void ParameterServerStrategy::start(const Course& course, std::int64_t step) {
@@ -114,27 +108,22 @@ void ParameterServerStrategy::finish_step() {
   untold_.push_back(std::move(outcome));
 }
 
-// Of this rank, as the user is told: when it takes more time than it spares, and when what it
-// leaves out piles up.
 std::string ParameterServerStrategy::judge_codec() {
-  constexpr std::int64_t kWarmUp = 2, kMeasured = 20;
-  ++steps_here_;
-  if (steps_here_ == kWarmUp) servers_.measure(true);
-  if (steps_here_ == kWarmUp + kMeasured) {
-    servers_.measure(false);
-    compress::Measured measured = servers_.measured();
-    measured.decodings =
-        static_cast<double>(with_.communicator.size()) / static_cast<double>(plan_.map.servers());
-    const auto balance = compress::balance_of(measured);
-    if (balance && !balance->pays()) {
-      asks_for_exact_ = !with_.options.fixed_order;
-      return warning_of(with_.options.codec, *balance, asks_for_exact_);
-    }
-  }
-  if (steps_here_ % compress::ResidualWatch::kEverySteps != 0) return "";
-  const double residuals = norm_of(plan_.layout, servers_.encoder().residuals());
-  const double gradients = norm_of(plan_.layout, host_span(with_.parameters.gradients()));
-  return watch_.piles_up(residuals, gradients) ? warning_of(with_.options.codec, step_) : "";
+  const PushJudge::Opinion opinion = judge_.after(
+      step_, {.measured =
+                  [this] {
+                    compress::Measured measured = servers_.measured();
+                    measured.decodings = static_cast<double>(with_.communicator.size()) /
+                                         static_cast<double>(plan_.map.servers());
+                    return measured;
+                  },
+              .residuals = [this] { return norm_of(plan_.layout, servers_.encoder().residuals()); },
+              .gradients = [this] {
+                return norm_of(plan_.layout, host_span(with_.parameters.gradients()));
+              }});
+  servers_.measure(judge_.measures());
+  asks_for_exact_ = opinion.leaves;
+  return opinion.warning;
 }
 
 StepOutcome ParameterServerStrategy::outcome() {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "trainer/compress/residual_watch.h"
 #include "trainer/ps/client_thread.h"
+#include "trainer/train/push_judge.h"
 #include "trainer/train/rank_sums.h"
 #include "trainer/train/strategy.h"
 
@@ -46,7 +46,7 @@ class ParameterServerStrategy : public Strategy {
   StepOutcome outcome() override;
 
  private:
-  bool encodes() const { return servers_.encoder().bytes() > 0; }
+  bool encodes() const { return servers_.encoder().encodes(); }
   bool leads() const { return with_.communicator.rank() == 0; }
   std::string judge_codec();
   void push(const Range& block, const std::vector<tensor::Slice>& parts);
@@ -59,11 +59,10 @@ class ParameterServerStrategy : public Strategy {
   const std::vector<Range> padding_;  // that pushes change
   Course course_;
   std::int64_t step_ = 0;              // finished
-  std::int64_t steps_here_ = 0;        // of this start
   bool asks_for_snapshot_ = false;     // goes with the running step's gradients
   bool asks_for_exact_ = false;        // so does this
   double untold_seconds_waiting_ = 0;  // for the last weights: goes with the next gradients
-  compress::ResidualWatch watch_;
+  PushJudge judge_;
   std::deque<StepOutcome> untold_;
 };
 

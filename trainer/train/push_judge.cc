@@ -18,8 +18,14 @@ std::string describe(const compress::Codec& codec) {
 }
 
 std::string note_of(const compress::Codec& codec, std::int64_t bytes, std::int64_t plain_bytes) {
-  return fmt::format("gradients are pushed as {}: {} bytes a step instead of {}", describe(codec),
+  return fmt::format("gradients are sent as {}: {} bytes a step instead of {}", describe(codec),
                      bytes, plain_bytes);
+}
+
+std::vector<std::string> notes_of(const compress::Codec& codec,
+                                  const compress::BlockEncoder& encoder) {
+  if (!encoder.encodes() || encoder.bytes() == encoder.plain_bytes()) return {};
+  return {note_of(codec, encoder.bytes(), encoder.plain_bytes())};
 }
 
 std::string warning_of(const compress::Codec& codec, const compress::Balance& balance,
@@ -29,7 +35,7 @@ std::string warning_of(const compress::Codec& codec, const compress::Balance& ba
       "communication.compression {} does not pay here: of a step it takes {:.2f} ms and spares "
       "{:.2f} ms on the network: {}",
       word(codec.kind), balance.taken * kMs, balance.spared * kMs,
-      is_left ? "pushes are exact from now on" : "write none");
+      is_left ? "gradients are sent exactly from now on" : "write none");
 }
 
 std::string warning_of(const compress::Codec& codec, std::int64_t step) {
@@ -39,6 +45,17 @@ std::string warning_of(const compress::Codec& codec, std::int64_t step) {
       describe(codec), step,
       is_two_bit ? "lower communication.compressionThreshold"
                  : "write another communication.compression, or lower optimizer.lr");
+}
+
+PushJudge::Opinion PushJudge::after(std::int64_t step, const Evidence& evidence) {
+  ++steps_;
+  if (steps_ == kWarmUp + kMeasured) {
+    const auto balance = compress::balance_of(evidence.measured());
+    if (balance && !balance->pays()) return {warning_of(codec_, *balance, may_leave_), may_leave_};
+  }
+  if (steps_ % compress::ResidualWatch::kEverySteps != 0) return {};
+  if (!watch_.piles_up(evidence.residuals(), evidence.gradients())) return {};
+  return {warning_of(codec_, step)};
 }
 
 double norm_of(const tensor::ParameterLayout& layout, std::span<const float> flat) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/train/tensor_table.h"
 
@@ -93,6 +94,15 @@ std::vector<NamedTensor> gather_residuals(comm::Communicator& communicator,
     if (leads) append(rank, layout, canonical, tensors);
   }
   return tensors;
+}
+
+std::function<checkpoint::Contents()> with_residuals(std::function<checkpoint::Contents()> tensors,
+                                                     std::vector<NamedTensor> residuals) {
+  return [tensors = std::move(tensors), residuals = std::move(residuals)] {
+    checkpoint::Contents contents = tensors();
+    contents.optimizer.insert(contents.optimizer.end(), residuals.begin(), residuals.end());
+    return contents;
+  };
 }
 
 void restore_residuals(comm::Communicator& communicator, backend::Backend& backend,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,10 @@ std::vector<checkpoint::NamedTensor> gather_residuals(comm::Communicator& commun
                                                       backend::Backend& backend,
                                                       const tensor::ParameterLayout& layout,
                                                       std::span<const float> residuals);
+
+// What `tensors` gives and those.
+std::function<checkpoint::Contents()> with_residuals(
+    std::function<checkpoint::Contents()> tensors, std::vector<checkpoint::NamedTensor> residuals);
 
 // `contents` is rank 0's, null on the others. Where there are none, or a sum of all is on rank 0
 // since the number of ranks is another, a rank has zeros. Throws Error (65) on rank 0 naming the

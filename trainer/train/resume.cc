@@ -108,7 +108,7 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
   plan.state.attempt = options.attempt;
   plan.state.pushes_exactly = stays_exact(saved, options);
   if (plan.state.pushes_exactly)
-    plan.notes.push_back("communication.compression did not pay: pushes stay exact");
+    plan.notes.push_back("communication.compression did not pay: gradients are still sent exactly");
   if (resized) {
     plan.notes.push_back(fmt::format("{} ranks instead of {}: global batch {}", now.world_size,
                                      saved.world_size, plan.state.global_batch));

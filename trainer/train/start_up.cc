@@ -87,6 +87,7 @@ class StartUp {
     make_strategy();
     if (with_.test != nullptr) data::require_one_kind(with_.training, *with_.test);
     now_.state = first_state(options_, with_);
+    now_.state.fingerprint += now_.strategy->fingerprint();
     if (options_.fixed_order) {
       compare_fingerprints(communicator_, now_.state.fingerprint, options_.virtual_shards > 0,
                            notes());

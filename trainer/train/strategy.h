@@ -62,6 +62,8 @@ class Strategy {
   virtual void ask_for_snapshot() {}
   // Between steps, on all ranks: from now on without a codec, if there is one.
   virtual void push_exactly() {}
+  // What beside the backend decides the bits; "": nothing.
+  virtual std::string fingerprint() const { return ""; }
   // What the user should know before the first step.
   virtual std::vector<std::string> notes() const { return {}; }
   // `step`: how many are done.

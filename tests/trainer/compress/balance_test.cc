@@ -6,14 +6,14 @@ namespace coxswain::compress {
 namespace {
 
 // Two steps: a megabyte spared in each, at the speed of the pulls.
-Measured measured(double coding_seconds, double pull_seconds) {
+Measured measured(double coding_seconds, double network_seconds) {
   return {.steps = 2,
           .encode_seconds = coding_seconds / 2,
           .decode_seconds = coding_seconds / 8,
           .decodings = 4,
           .bytes_spared = 2'000'000,
-          .bytes_pulled = 4'000'000,
-          .pull_seconds = pull_seconds};
+          .network_bytes = 4'000'000,
+          .network_seconds = network_seconds};
 }
 
 TEST(Balance, weighs_coding_against_the_bytes_that_are_spared) {
@@ -32,7 +32,7 @@ TEST(Balance, is_not_known_without_a_speed) {
   EXPECT_FALSE(balance_of({}));
   EXPECT_FALSE(balance_of(measured(1, 0)));
   Measured at_once = measured(1, 1);
-  at_once.bytes_pulled = 0;
+  at_once.network_bytes = 0;
   EXPECT_FALSE(balance_of(at_once));
 }
 

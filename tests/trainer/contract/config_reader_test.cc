@@ -309,7 +309,7 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "is sync: give one"},
       {any + "batchSemantics: global\ncommunication: {compression: fp16}",
        "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.compression: "
-       "none: what a push leaves out is its rank's"},
+       "none: what is left out is each rank's"},
       {std::string(kHead) + "communication: {compression: topk, compressionThreshold: 0.1}",
        "65 [config] job.yaml:3:36: communication.compressionThreshold: only with "
        "communication.compression 2bit; here it is topk"},

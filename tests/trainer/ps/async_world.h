@@ -12,9 +12,9 @@
 
 #include "tests/trainer/ps/simulated_links.h"
 #include "tests/trainer/ps/whole.h"
+#include "trainer/compress/block_encoder.h"
 #include "trainer/ps/async_client.h"
 #include "trainer/ps/async_training.h"
-#include "trainer/ps/push_encoder.h"
 
 // Asynchronous training, simulated.
 namespace coxswain::ps::async_world {
@@ -60,7 +60,7 @@ class Worker {
         gradients_(weights.size()),
         plan_(plan),
         blocks_(plan.map.cut(0, plan.layout.size())),
-        encoder_(plan, codec),
+        encoder_(plan.layout, plan.map.block(), codec),
         client({.worker = rank, .servers = addresses(plan.map.servers())}, nullptr) {}
 
   bool is_done() const { return phase_ == Phase::kEnded; }
@@ -174,7 +174,7 @@ class Worker {
   Floats gradients_;
   const Plan plan_;
   const std::vector<Piece> blocks_;
-  PushEncoder encoder_;
+  compress::BlockEncoder encoder_;
 
  public:
   AsyncClient client;

@@ -8,7 +8,7 @@
 
 #include "tests/trainer/ps/simulated_links.h"
 #include "tests/trainer/ps/whole.h"
-#include "trainer/ps/push_encoder.h"
+#include "trainer/compress/block_encoder.h"
 #include "trainer/ps/sync_client.h"
 #include "trainer/ps/sync_training.h"
 
@@ -55,7 +55,7 @@ class Worker {
         weights_(static_cast<std::size_t>(plan.layout.size()), 0.5F),
         slot_(weights_.size()),
         blocks_(plan.map.cut(0, plan.layout.size())),
-        encoder_(plan, codec),
+        encoder_(plan.layout, plan.map.block(), codec),
         client_({.worker = rank, .servers = addresses(plan.map.servers())}, plan,
                 {.weights = weights_, .slots = {slot_}}),
         step_(course.first) {
@@ -142,7 +142,7 @@ class Worker {
   Floats slot_;
   const std::vector<Piece> blocks_;
   std::vector<Floats> parts_;
-  PushEncoder encoder_;
+  compress::BlockEncoder encoder_;
   SyncClient client_;
   Phase phase_ = Phase::kNew;
   std::int64_t step_;

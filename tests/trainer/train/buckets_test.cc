@@ -48,5 +48,12 @@ TEST(Buckets, balance_the_cost_of_a_message_against_waiting) {
   EXPECT_EQ(best_bucket_bytes(312'000, 1, 1e-9), 312'000) << "never more than the model";
 }
 
+TEST(Buckets, end_where_blocks_do_for_a_codec) {
+  const std::vector<Range> ranges = {{0, 5}, {5, 6}, {11, 2}, {13, 20}, {33, 2}};
+  EXPECT_EQ(to_whole_blocks(ranges, 10), (std::vector<Range>{{0, 10}, {10, 10}, {20, 15}}));
+  EXPECT_EQ(to_whole_blocks(ranges, 100), (std::vector<Range>{{0, 35}}));
+  EXPECT_EQ(to_whole_blocks(ranges, 1), ranges);
+}
+
 }  // namespace
 }  // namespace coxswain::train

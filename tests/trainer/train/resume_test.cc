@@ -51,7 +51,8 @@ TEST(Resume, continues_bit_for_bit_when_nothing_changed) {
 }
 
 TEST(Resume, leaves_out_a_codec_that_did_not_pay_as_long_as_it_is_asked_for) {
-  const std::string note = "communication.compression did not pay: pushes stay exact";
+  const std::string note =
+      "communication.compression did not pay: gradients are still sent exactly";
   checkpoint::State state = saved();
   state.pushes_exactly = true;
   state.trajectory["communication.compression"] = "topk";

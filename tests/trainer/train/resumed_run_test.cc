@@ -18,6 +18,7 @@ struct Case {
   const data::Dataset* images = nullptr;
   std::int64_t steps = 0;  // of the whole run
   std::vector<std::int64_t> leave_once_after;
+  std::string note = "";  // of every start
 };
 
 TrainOptions small_batches(Model model) {  // 4 steps an epoch, the last one short
@@ -80,7 +81,8 @@ void leave_after_every_step(const Case& c, const World& world, const End& end) {
     ASSERT_EQ(link.updates, 1);
     const std::string resumed =
         step == 1 ? "" : fmt::format("resumed after step {}: continues bit for bit", step - 1);
-    EXPECT_EQ(link.told.notes(), resumed);
+    EXPECT_EQ(link.told.notes(),
+              resumed + (resumed.empty() || c.note.empty() ? "" : "\n") + c.note);
     if (step == c.steps) return expect_same_end(link, directory.path(), end);
     ASSERT_EQ(link.result, Result::kSaved);
   }
@@ -146,6 +148,20 @@ TEST(ResumedRun, ends_with_the_same_bits_for_every_split) {
   // 90 rows in three epochs of 30: 3, 4 and 4 batches of 8.
   expect_same_end_from_every_step(
       {"rollover", nesterov(Split::kShuffle, LastBatch::kRollover), 2, images.get(), 11, {3, 5}});
+}
+
+TEST(ResumedRun, ends_with_the_same_bits_with_a_codec) {
+  const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 14, 7);
+  TrainOptions options = small_batches(Model::kCifarResnet8);
+  options.codec = {.kind = Compression::kTopK, .ratio = 0.02};
+  expect_same_end_from_every_step(
+      {"topk on three ranks",
+       options,
+       3,
+       images.get(),
+       12,
+       {3},
+       "gradients are sent as topk, ratio 0.02: 14520 bytes a step instead of 311936"});
 }
 
 TEST(ResumedRun, ends_with_the_same_bits_on_another_number_of_ranks_under_any_world_size) {

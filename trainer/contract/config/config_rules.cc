@@ -86,8 +86,7 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
   }
   if (config.communication.compression != Compression::kNone) {
     report("reproducible",
-           "anyWorldSize needs communication.compression: none: what a push leaves out is its "
-           "rank's");
+           "anyWorldSize needs communication.compression: none: what is left out is each rank's");
   }
   if (config.data.split != Split::kShuffle) {
     report("reproducible", "anyWorldSize needs data.split: shuffle");

@@ -68,12 +68,13 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "communication.compression",
      .member = [](Config& c) { return to_ref(c.communication.compression); },
      .kind = FieldKind::kTrajectory,
-     .doc = "How gradients are pushed to parameter servers: exactly, as halves, as two bits or one "
-            "each, or the largest alone. What a push leaves out goes with later ones."},
+     .doc = "How gradients are sent to ranks or parameter servers: exactly, as halves, as two bits "
+            "or one each (to servers alone), or the largest alone. What is left out goes with "
+            "later ones."},
     {.key = "communication.compressionThreshold",
      .member = [](Config& c) { return to_ref(c.communication.compression_threshold); },
      .kind = FieldKind::kTrajectory,
-     .doc = "What is pushed of a gradient that has grown as large, with its sign (MXNet's "
+     .doc = "What is sent of a gradient that has grown as large, with its sign (MXNet's "
             "threshold). As large as gradients are: those of `mean` are divided by the batch.",
      .min = 0,
      .max = 1e6,
@@ -83,7 +84,7 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "communication.compressionRatio",
      .member = [](Config& c) { return to_ref(c.communication.compression_ratio); },
      .kind = FieldKind::kTrajectory,
-     .doc = "Share of the gradients that is pushed, of each block (SINGA's spars).",
+     .doc = "Share of the gradients that is sent, of each block (SINGA's spars).",
      .min = 0,
      .max = 0.25,
      .above_min = true,

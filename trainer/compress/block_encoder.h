@@ -6,20 +6,28 @@
 #include <span>
 #include <vector>
 
-#include "trainer/ps/push_form.h"
+#include "trainer/compress/block_form.h"
 #include "trainer/tensor/aligned_buffer.h"
 
-namespace coxswain::ps {
+namespace coxswain::compress {
 
-// Resource. What one worker's pushes of a step are made of, and what they leave out until later
-// ones. Without a codec a push is the gradients' own memory.
-class PushEncoder {
+// Resource. What one rank sends of each step's gradients, block by block, and what it leaves out
+// until later steps. Without a codec what is sent is the gradients' own memory.
+class BlockEncoder {
  public:
-  PushEncoder(const Plan& plan, const compress::Codec& codec);
+  // Blocks of `block` floats; the last one is what is left.
+  BlockEncoder(const tensor::ParameterLayout& layout, std::int64_t block, const Codec& codec);
 
   // Once a step for each block. They stay as they are until the next step.
   std::span<const std::byte> encode(std::int64_t offset, std::span<const float> gradients);
-  // As a server does, to see what it costs.
+  // The memory of a block that encode() writes to, if there is a codec: free until then, and once
+  // what it wrote is sent.
+  std::span<std::byte> bytes_of(std::int64_t offset, std::int64_t length);
+  void decode(std::int64_t offset, std::span<const std::byte> bytes,
+              std::span<float> gradients) const {
+    form_.decode(offset, bytes, gradients);
+  }
+  // As its reader does, to see what it costs.
   void decode(std::int64_t offset, std::int64_t length);
   // All blocks were encoded. A step that did not update leaves the residuals of the one before.
   void finish_step(bool updated);
@@ -27,18 +35,20 @@ class PushEncoder {
   // Between steps. The next one that updates takes along all that was left out, exactly; those
   // after it are without a codec.
   void push_exactly();
+  // There is a codec, or something that was left out is still to be sent.
+  bool encodes() const { return residuals_.size() > 0; }
   // Between steps; as the flat buffer. Empty without a codec.
   std::span<float> residuals() { return residuals_.span(); }
   std::int64_t bytes() const { return encodes() ? total_bytes_ : 0; }  // of a step
-  std::int64_t plain_bytes() const;
+  std::int64_t plain_bytes() const { return size_ * static_cast<std::int64_t>(sizeof(float)); }
 
  private:
-  bool encodes() const { return residuals_.size() > 0; }
-  void set_form(const PushForm& form);
-  std::span<std::byte> bytes_of(const Piece& block);
+  void set_form(const BlockForm& form);
 
-  const Plan plan_;
-  PushForm form_;
+  const tensor::ParameterLayout layout_;
+  const std::int64_t size_;
+  const std::int64_t block_;
+  BlockForm form_;
   std::vector<std::size_t> starts_;  // of each block in the bytes
   std::int64_t total_bytes_ = 0;
   // The newest is written. An older one may still wait to be sent: again, and to be ignored.
@@ -48,4 +58,4 @@ class PushEncoder {
   tensor::AlignedBuffer<float> decoded_;
 };
 
-}  // namespace coxswain::ps
+}  // namespace coxswain::compress
