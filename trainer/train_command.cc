@@ -212,8 +212,7 @@ class RankProcess {
     access.client.worker = rank_;
     access.client.servers = server_addresses(*env_);
     // What one of several held is not lost with it: time for another to come in its place.
-    if (env_->servers.size() > 1 && config.parameter_server.mode == ServerMode::kSync)
-      access.client.away_deadline = kServerComesBack;
+    if (env_->servers.size() > 1) access.client.away_deadline = kServerComesBack;
     access.client.startup_deadline = env_->startup_seconds * 3 / 4;
     access.client.answer_deadline = static_cast<int>(config.step_deadline_seconds);
     return access;

@@ -39,11 +39,10 @@ bool outlives_a_worker(const Spec& spec) {
          (trains_with_servers(spec) && !is_synchronous(spec));
 }
 
-// Each of several servers of synchronous training is copied by the next.
+// Each of several servers of ours is copied by the next.
 bool outlives_a_server(const Spec& spec) {
   return is_anothers_that_outlives_a_pod(spec) ||
-         (trains_with_servers(spec) && is_synchronous(spec) && spec.server &&
-          spec.server->replicas > 1);
+         (trains_with_servers(spec) && spec.server && spec.server->replicas > 1);
 }
 
 // Of the recorded attempt: a change of the spec counts from the next one on.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Workers that train apart, with parameter servers that hold the weights: the processes of one job, started by hand.
-Workers die and come back, a checkpoint goes on under all-reduce."""
+Workers and servers die and come back, a checkpoint goes on under all-reduce; and a job that the operator runs, which
+replaces a server alone."""
 import contextlib
 import json
 import os
@@ -13,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from harness import TRAINER, first_digits
+from harness import COXSWAIN, TRAINER, first_digits
 
 PATIENCE = 240  # seconds
 IMAGES, BATCH = 12800, 64
@@ -28,6 +29,28 @@ def free_ports(count):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             ports.add(port)
     return list(ports)
+
+
+JOB = """
+apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: apart}}
+spec:
+  strategy: ParameterServer
+  launcher: Env
+  replicaSpecs: {{Worker: {{replicas: 2}}, Server: {{replicas: 2}}}}
+  training:
+    model: singa-cnn
+    data: {{format: mnist, path: {data}}}
+    steps: 60
+    batchSize: 32
+    optimizer: {{name: adam, lr: 0.001}}
+    evaluate: {{everyEpochs: 0}}
+    threads: 1
+    parameterServer: {{mode: {mode}}}
+  volumes:
+    checkpoints: {{persistentVolumeClaim: {{claimName: apart}}}}
+"""
 
 
 class Job:
@@ -88,6 +111,12 @@ class Job:
         """Once it has died."""
         assert self.workers[worker].wait(timeout=PATIENCE) == -signal.SIGKILL, self.output("worker", worker)
         self.workers[worker] = self.start("worker", worker, incarnation=1)
+
+    def replace_server(self, server):
+        """It dies here and now."""
+        self.servers[server].kill()
+        self.servers[server].wait()
+        self.servers[server] = self.start("server", server, incarnation=1)
 
     def finish(self):
         """The workers' exit codes; the servers end when they are told to."""
@@ -155,6 +184,30 @@ class Apart(unittest.TestCase):
                 job.replace(worker)
                 self.assertGreater(self.accuracy(job), 0.8)
                 self.assertEqual(job.checkpoint()["step"], EPOCH * (worker + 1))
+
+    def test_any_server_comes_back(self):
+        for mode, server in (("async", 0), ("ssp", 1)):
+            with self.subTest(server=server):
+                job = self.job(parameterServer__mode=mode, epochs=2 * server + 2, checkpoint__resume="true")
+                job.wait_for_step(EPOCH * (2 * server) + EPOCH // 2)
+                job.replace_server(server)
+                self.assertGreater(self.accuracy(job), 0.8)
+                self.assertEqual(job.checkpoint()["step"], EPOCH * (2 * server + 2))
+                self.assertEqual(job.checkpoint()["update_count"], EPOCH * (2 * server + 2))
+
+    def test_the_operator_replaces_a_server_alone(self):
+        for mode in ("async", "ssp"):
+            with self.subTest(mode=mode):
+                place = pathlib.Path(self.place.name) / mode
+                first_digits(place / "digits", 2000, 200)
+                (place / "job.yaml").write_text(JOB.format(mode=mode, data=place / "digits"))
+                run = subprocess.run([COXSWAIN, "run", "-f", "job.yaml", "--log-format", "json", "--kill", "server-1@15"],
+                                     cwd=place, capture_output=True, text=True, check=False, timeout=PATIENCE)
+                said = run.stdout + run.stderr
+                self.assertEqual(run.returncode, 0, said)
+                self.assertIn('"reason":"Replacing","message":"server-1 exit=137', said)
+                self.assertNotIn('"reason":"Restarting"', said)
+                self.assertIn('"result":"Succeeded"', said)
 
     def test_stops_where_any_worker_is_asked_to(self):
         job = self.job(parameterServer__mode="async", epochs=8)

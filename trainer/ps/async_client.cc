@@ -73,7 +73,10 @@ void AsyncClient::hand_over(std::int64_t step, std::int64_t update_count) {
   step_ = step;
   beginning_ = encode(Beginning{plan_->layout, step, update_count});
   want(Wanted::kBegun);
-  for (int server = 0; server < num_servers(); ++server) ask(server);
+  for (int server = 0; server < num_servers(); ++server) {
+    of(server).version = version_of(update_count);
+    ask(server);
+  }
 }
 
 void AsyncClient::pull(std::int64_t step) {
@@ -107,7 +110,7 @@ void AsyncClient::finish_push(const std::optional<optim::UpdateStep>& terms) {
 }
 
 void AsyncClient::say_finished(int server) {
-  const Message message{.what = Say::kPushed, .step = step_};
+  const Message message{.what = Say::kPushed, .step = step_, .part = of(server).version};
   if (!terms_) return say(server, message);
   say(server, message, std::as_bytes(std::span(*terms_)));
 }
@@ -237,6 +240,9 @@ void AsyncClient::take(int server, const Message& message) {
     case Say::kBegun:
       if (wanted_ == Wanted::kBegun) missing = 0;
       return;
+    case Say::kWeights:
+      if (message.step == step_) of(server).version = message.part;
+      [[fallthrough]];
     default:
       if (message.step == step_) missing = std::max<std::int64_t>(0, missing - floats_of(message));
   }

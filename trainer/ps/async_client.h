@@ -46,7 +46,7 @@ class AsyncClient : public Client {
   void pull(std::int64_t step);
   void begin(std::int64_t step);
   void push(std::int64_t offset, std::span<const std::byte> bytes);  // as a BlockForm writes them
-  void finish_push(const std::optional<optim::UpdateStep>& terms);  // none: it changes nothing
+  void finish_push(const std::optional<optim::UpdateStep>& terms);   // none: it changes nothing
   void ask_slots();
   bool has_all() const;  // that was wanted last
 
@@ -69,6 +69,7 @@ class AsyncClient : public Client {
     std::int64_t missing = 0;  // floats of what is wanted
     std::vector<Pushed> pushed;
     std::optional<bool> has_begun;
+    int version = 0;  // of its weights here
   };
   struct Fence {
     int number = 0;

@@ -10,20 +10,24 @@ namespace coxswain::ps {
 
 AsyncServer::AsyncServer(const Plan& plan, int server, optim::UpdateRule rule, std::int64_t window,
                          AsyncOutbox& outbox)
-    : plan_(plan), rule_(rule), outbox_(outbox), shard_(plan, server) {
+    : plan_(plan),
+      rule_(rule),
+      outbox_(outbox),
+      shard_(plan, server),
+      is_copied_(plan.map.servers() > 1) {
   const std::int64_t bytes = plan.map.load(server) * static_cast<std::int64_t>(sizeof(float));
   most_stagings_ = static_cast<std::size_t>(std::max<std::int64_t>(1, window / bytes));
 }
 
-void AsyncServer::start(std::int64_t step, std::int64_t update_count) {
-  done_ = StepSet(step);
+void AsyncServer::start(const StepSet& done, std::int64_t update_count) {
+  done_ = done;
   update_count_ = update_count;
 }
 
 // In the order in which they came to wait.
 bool AsyncServer::has_room_for(int worker) {
   const bool is_next = waiting_.empty() || waiting_.front() == worker;
-  const bool has_room = stagings_.size() < most_stagings_;
+  const bool has_room = stagings_.size() + forwarded_.size() < most_stagings_;
   if (has_room && is_next) {
     if (!waiting_.empty()) waiting_.pop_front();
     return true;
@@ -67,11 +71,9 @@ AsyncServer::Answer AsyncServer::offer(const Push& push) {
     if (std::erase(waiting_, push.worker) > 0) outbox_.has_room();
     return {Verdict::kIgnore};
   }
-  if (!stagings_.contains(push.worker) && !has_room_for(push.worker))
-    return {Verdict::kWait};
+  if (!stagings_.contains(push.worker) && !has_room_for(push.worker)) return {Verdict::kWait};
   Staging& staging = staging_of(push.worker, push.step);
-  return {Verdict::kTake,
-          Shard::of({staging.gradients.data(), staging.gradients.size()}, *piece)};
+  return {Verdict::kTake, Shard::of({staging.gradients.data(), staging.gradients.size()}, *piece)};
 }
 
 void AsyncServer::received(const Push& push) {
@@ -86,49 +88,91 @@ void AsyncServer::received(const Push& push) {
   finish_if_whole(push.worker);
 }
 
-void AsyncServer::pushed(int worker, std::int64_t step,
+void AsyncServer::pushed(int worker, std::int64_t step, int version,
                          const std::optional<optim::UpdateStep>& terms) {
   const auto found = stagings_.find(worker);
-  if (done_.contains(step) || found == stagings_.end() || found->second.step != step)
-    return answer(worker, step);
+  if (done_.contains(step) || found == stagings_.end() || found->second.step != step) {
+    drop_staging(worker);
+    owe(worker, step);
+    return outbox_.has_room();
+  }
   found->second.is_complete = true;
+  found->second.version = version;
   found->second.terms = terms;
   finish_if_whole(worker);
 }
 
 void AsyncServer::finish_if_whole(int worker) {
-  const Staging& staging = stagings_.at(worker);
-  if (!staging.is_complete || staging.missing > 0) return;
-  const std::int64_t step = staging.step;
-  if (done_.insert(step) && staging.terms) apply(worker, staging);
-  answer(worker, step);
+  const auto found = stagings_.find(worker);
+  if (found == stagings_.end() || !found->second.is_complete || found->second.missing > 0) return;
+  if (is_copied_ && !copied_) return;  // the shard is on its way to the copy
+  Staging staging = std::move(found->second);
+  stagings_.erase(found);
+  if (done_.insert(staging.step)) {
+    const auto update = apply(worker, staging);
+    forward(staging.step, std::move(staging.gradients), update);
+  } else {
+    spare_.push_back(std::move(staging.gradients));
+  }
+  owe(worker, staging.step);
+  outbox_.has_room();
 }
 
-void AsyncServer::apply(int worker, const Staging& staging) {
+std::optional<optim::UpdateStep> AsyncServer::apply(int worker, const Staging& staging) {
+  if (!staging.terms) return std::nullopt;
   optim::UpdateStep update = *staging.terms;
-  const std::int64_t staleness = version_ - version_sent_[worker];
+  const std::int64_t staleness = updates_since(staging.version, update_count_);
   staleness_[worker] = staleness;
   update.lr /= static_cast<float>(std::max<std::int64_t>(1, staleness));
   update.update_count = ++update_count_;
-  const tensor::AlignedBuffer<float>& gradients = staging.gradients;
-  shard_.update(rule_, update, {gradients.data(), gradients.size()});
-  ++version_;
+  shard_.update(rule_, update, staging.gradients.span());
+  return update;
 }
 
-void AsyncServer::answer(int worker, std::int64_t step) {
-  drop_staging(worker);
-  send_weights(worker, step);
+void AsyncServer::forward(std::int64_t step, tensor::AlignedBuffer<float> gradients,
+                          const std::optional<optim::UpdateStep>& update) {
+  if (!is_copied_) return spare_.push_back(std::move(gradients));
+  const std::span<float> floats = gradients.span();
+  forwarded_.push_back({done_.size(), std::move(gradients)});
+  outbox_.copy(done_.size() - 1, step, floats, update);
+}
+
+void AsyncServer::copy_holds(std::optional<std::int64_t> steps) {
+  copied_ = steps;
+  while (!forwarded_.empty() && (!steps || forwarded_.front().made <= *steps)) {
+    spare_.push_back(std::move(forwarded_.front().gradients));
+    forwarded_.pop_front();
+  }
+  if (!steps) return;
+  pay();
+  std::vector<int> complete;
+  for (const auto& [worker, staging] : stagings_)
+    if (staging.is_complete) complete.push_back(worker);
+  for (const int worker : complete) finish_if_whole(worker);
   outbox_.has_room();
+}
+
+void AsyncServer::owe(int worker, std::int64_t step) {
+  std::erase_if(owed_, [worker](const Owed& owed) { return owed.worker == worker; });
+  owed_.push_back({worker, step, done_.size()});
+  pay();
+}
+
+void AsyncServer::pay() {
+  while (!owed_.empty() && (!is_copied_ || owed_.front().made <= copied_.value_or(-1))) {
+    send_weights(owed_.front().worker, owed_.front().step);
+    owed_.pop_front();
+  }
 }
 
 void AsyncServer::lost_worker(int worker) {
   drop_staging(worker);
   std::erase(waiting_, worker);
+  std::erase_if(owed_, [worker](const Owed& owed) { return owed.worker == worker; });
   outbox_.has_room();
 }
 
 void AsyncServer::send_weights(int worker, std::int64_t step) {
-  version_sent_[worker] = version_;
   for (const Piece& piece : shard_.pieces())
     outbox_.weights(worker, step, piece, Shard::of(shard_.weights(), piece));
 }

@@ -85,6 +85,20 @@ void Coordinator::set_fence(int fence, std::int64_t step, std::string note) {
   grant();
 }
 
+Minutes Coordinator::minutes() const {
+  return {fence_, book_.fence(), book_.next(), book_.done(), is_cut_, stop_, end_, totals_, note_};
+}
+
+void Coordinator::restore(const Minutes& minutes) {
+  book_.restore(minutes.done, minutes.next, minutes.fence);
+  fence_ = minutes.fences;
+  is_cut_ = minutes.is_cut;
+  stop_ = minutes.stop;
+  end_ = minutes.end;
+  totals_ = minutes.totals;
+  note_ = minutes.note;
+}
+
 void Coordinator::end(bool saved) {
   end_ = saved;
   outbox_.end(0, saved);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trainer/ps/lease_book.h"
-#include "trainer/ps/message.h"
+#include "trainer/ps/minutes.h"
 
 namespace coxswain::ps {
 
@@ -52,6 +52,9 @@ class Coordinator {
   void cut_now(bool stop);
   // Of worker 0: so many steps are done before the first fence.
   void begin(std::int64_t step) { book_.open(step, step); }
+  // What must outlive it, and to go on from there: workers say the rest again.
+  Minutes minutes() const;
+  void restore(const Minutes& minutes);
   // Of worker 0, then and at each cut: number `fence`, before step `step`.
   void set_fence(int fence, std::int64_t step, std::string note);
   void end(bool saved);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "trainer/contract/error.h"
 
 namespace coxswain::ps {
@@ -30,8 +28,7 @@ std::span<float> place_in(Shard& shard, const Message& message) {
 }
 
 Copy::Copy(const Plan& plan, int server, const optim::UpdateRule& rule, const Beginning& beginning)
-    : holds_control_(server == plan.map.control_server()),
-      rule_(rule),
+    : rule_(rule),
       shard_(plan, server),
       position_(beginning),
       floats_missing_(plan.map.load(server) * (1 + plan.num_slots)),
@@ -51,24 +48,16 @@ void Copy::take_state(const Message& message) { floats_missing_ -= floats_of(mes
 
 void Copy::take_sums(const Message& message) { sums_missing_ -= floats_of(message); }
 
-void Copy::commit(std::int64_t step, bool updated, const optim::UpdateStep& terms) {
-  if (step != position_.step || sums_missing_ != 0)
+void Copy::commit(const Message& message, const optim::UpdateStep& terms) {
+  if (message.step != position_.step || sums_missing_ != 0)
     throw Error(ExitCode::kPeerLost,
                 fmt::format("[ps] step {} is to be made of a copy as of step {} that lacks {} sums",
-                            step, position_.step, sums_missing_));
-  if (updated) {
+                            message.step, position_.step, sums_missing_));
+  if (message.part == 1) {
     optim::UpdateStep update = terms;
     update.update_count = ++position_.update_count;
     shard_.update(rule_, update);
   }
-  outcome_.emplace();
-  if (holds_control_) {
-    std::ranges::copy(shard_.gradients().last(tensor::kControlFloats), outcome_->begin());
-    if (updated)
-      std::ranges::copy(backend::to_floats(position_.update_count),
-                        shard_.weights().last(tensor::kControlFloats).begin());
-  }
-  (*outcome_)[backend::kUpdated] = updated ? 1.0F : 0.0F;
   ++position_.step;
   sums_missing_ = static_cast<std::int64_t>(shard_.weights().size());
 }

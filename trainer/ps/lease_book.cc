@@ -12,6 +12,14 @@ void LeaseBook::open(std::int64_t first, std::int64_t fence) {
   fence_ = fence;
 }
 
+void LeaseBook::restore(const StepSet& done, std::int64_t next, std::int64_t fence) {
+  open(done.low(), fence);
+  done_ = done;
+  next_ = next;
+  for (std::int64_t step = done.low(); step < next; ++step)
+    if (!done.contains(step)) returned_.insert(step);
+}
+
 std::map<int, LeaseBook::Worker>::const_iterator LeaseBook::slowest() const {
   return std::ranges::min_element(workers_, {},
                                   [](const auto& worker) { return worker.second.finished; });

@@ -23,6 +23,10 @@ class LeaseBook {
 
   // All steps below `first` are done, and none of the others is leased.
   void open(std::int64_t first, std::int64_t fence);
+  // These are done, and of the others below `next` nobody is known to have any.
+  void restore(const StepSet& done, std::int64_t next, std::int64_t fence);
+  const StepSet& done() const { return done_; }
+  std::int64_t next() const { return next_; }  // was never leased
   // No step is leased any more that never was.
   void close() { fence_ = next_; }
   bool is_drained() const { return done_.low() >= fence_; }

@@ -105,4 +105,9 @@ optim::UpdateStep decode_terms(std::span<const std::byte> bytes) {
   return {.lr = terms[0], .momentum = terms[1], .update_count = 0, .statistic_parts = terms[2]};
 }
 
+std::int64_t updates_since(int version, std::int64_t update_count) {
+  const std::int64_t since = (update_count - version) % kVersions;
+  return since < kVersions / 2 ? std::max<std::int64_t>(0, since) : 0;
+}
+
 }  // namespace coxswain::ps

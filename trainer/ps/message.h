@@ -22,7 +22,8 @@ enum class Say : std::uint8_t {
   kPush,      // a part of a block of gradients
   kAgain,     // the connection is a new one, and the weights of the step are not here
   kAskSlots,  // of worker 0
-  kPushed,    // async: all of the step is pushed: its Terms; none: it changes nothing
+  kPushed,    // async: all of the step is pushed: its Terms; none: it changes nothing; part: the
+              // version of the weights that it was computed on
   kPull,      // async: for the weights; `step` comes back
   kAskLease,  // async, to server 0: for a step to compute
   kDone,      // async, to server 0: a StepSums; all servers have answered the step
@@ -30,10 +31,10 @@ enum class Say : std::uint8_t {
   kFence,     // async, of worker 0 to server 0: steps below `step` may be leased; a note
   kEnd,       // async, of worker 0 to server 0, and of that to all: part 1: saved, not finished
   // A server to a worker.
-  kBegun,    // all of its state is there
-  kOutcome,  // the control segment after a step
-  kWeights,  // a piece, after a step
-  kSlots,    // a piece of the slot `part`
+  kBegun,     // all of its state is there
+  kOutcome,   // the control segment after a step
+  kWeights,   // a piece, after a step; async: part: their version
+  kSlots,     // a piece of the slot `part`
   kStanding,  // async: part 1: it has begun; of server 0: how many fences, the newest's note
   kLease,     // async: the step is this worker's; the Totals
   kHeld,      // async: no step before worker `part`, if it is another, has finished one
@@ -41,13 +42,17 @@ enum class Say : std::uint8_t {
   // A server to a server.
   kReady,     // part 1: its sums of the step are finite
   kDecision,  // part 1: the step updates
-  // To the server that keeps a copy of what this one holds, after kBeginning, kOutcome, kState.
-  kSums,    // a block of a step's sums
-  kCommit,  // Terms; part 1: the step updates
+  // To the server that keeps a copy of what this one holds, after kBeginning, kAlso, kState.
+  kSums,     // a block of a step's sums; async: of the gradients of the step that is made next
+  kCommit,   // Terms; part 1: the step updates; async: `offset`: which one it is
+  kMinutes,  // async, of server 0: Minutes
   // From that one.
   kHolds,    // the copy is as after so many steps
-  kRestore,  // a Beginning: this is what you held; kOutcome and kState follow
-  kStatus,   // part 1: it holds a copy of yours
+  kNoted,    // async: it has the Minutes
+  kRestore,  // a Beginning: this is what you held; kAlso and kState follow
+  // Both ways.
+  kAlso,    // what it knows besides weights and slots; part 1: what the receiver knew
+  kStatus,  // part 1: it holds a copy of yours
 };
 
 // Value. The label of a message, read.
@@ -84,6 +89,15 @@ inline constexpr std::int64_t kMaxBeginning = std::int64_t{1} << 20;  // bytes
 using Terms = std::array<float, 3>;
 Terms encode(const optim::UpdateStep& step);
 optim::UpdateStep decode_terms(std::span<const std::byte> bytes);  // of a Terms
+
+// The version of a server's weights counts its updates, as far as a message has room for.
+inline constexpr std::int64_t kVersions = std::int64_t{1} << 24;
+inline int version_of(std::int64_t update_count) {
+  return static_cast<int>(update_count % kVersions);
+}
+// Updates since then. None of weights that are newer: a server that came back has lost what it had
+// not acknowledged.
+std::int64_t updates_since(int version, std::int64_t update_count);
 
 // Value. What a worker says of a step that it has computed.
 struct StepSums {

@@ -17,7 +17,11 @@ constexpr std::size_t kMostNamed = 4;  // of the missing
 
 void Server::use(net::Links& links) {
   links_ = &links;
-  for (int i = 0; i < index(); ++i) links_->dial(options_.servers[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < index(); ++i) call(i);
+}
+
+void Server::call(int server) {
+  if (talks_to(server)) links_->dial(options_.servers[static_cast<std::size_t>(server)]);
 }
 
 void Server::tick() {
@@ -150,7 +154,7 @@ void Server::left(net::LinkId link, const std::string& why) {
   for (auto* places : {&workers_, &servers_})
     std::erase_if(*places, [link](const auto& place) { return place.second == link; });
   peers_.erase(link);
-  if (is_mine_to_call) links_->dial(options_.servers[static_cast<std::size_t>(rank)]);
+  if (is_mine_to_call) call(rank);
 }
 
 void Server::not_reached(const net::Address&, const net::Refusal& refusal) {

@@ -28,7 +28,7 @@ class Server : public net::NetworkEvents {
  public:
   explicit Server(ServerOptions options) : options_(std::move(options)) {}
 
-  void use(net::Links& links);  // and calls the servers before this one
+  void use(net::Links& links);  // and calls those servers before this one that it talks to
   // Beats to all; who was silent for long is dropped.
   void tick();
 
@@ -70,6 +70,7 @@ class Server : public net::NetworkEvents {
   virtual void worker_left(int worker) = 0;
   virtual void server_joined(int server) = 0;
   virtual void server_left(int server) = 0;
+  virtual bool talks_to(int /*server*/) const { return true; }  // another one
 
   // Room in the peer's scratch. Throws Error(71) for more bytes than that.
   static std::span<std::byte> scratch(Peer& peer, const Message& message, std::int64_t most);
@@ -102,6 +103,7 @@ class Server : public net::NetworkEvents {
   int num_workers() const { return options_.hello.world_size; }
 
  private:
+  void call(int server);
   static Push push_of(const Peer& peer, const Message& message, const Piece* encoded);
   void say(net::LinkId link, const Message& message, std::span<std::byte> bytes);
 

@@ -20,9 +20,7 @@ std::vector<Situation> replacements() {
          seen.running(0).server().failed(1, 137).server();
        }},
       {"replaces_a_worker_of_servers", make().running(),
-       [](auto& seen) {
-         seen.running(0).failed(1, 1).running(0).server().running(1).server();
-       }},
+       [](auto& seen) { seen.running(0).failed(1, 1).running(0).server().running(1).server(); }},
       {"replaces_a_server_that_was_preempted_without_spending", make().backoff_limit(0).running(),
        [=](auto& seen) {
          see_workers(seen);
@@ -106,9 +104,7 @@ std::vector<Situation> replacements() {
          seen.failed(0, 75).failed(1, 75).running(0).server().running(1).server().incarnation(1);
        }},
       {"ends_servers_after_success", make().ended(Phase::kSucceeded),
-       [](auto& seen) {
-         seen.succeeded(0).succeeded(1).running(0).server().running(1).server();
-       }},
+       [](auto& seen) { seen.succeeded(0).succeeded(1).running(0).server().running(1).server(); }},
   };
 }
 
@@ -158,8 +154,8 @@ std::vector<Situation> other_servers() {
   };
 }
 
-// Of 2 workers and 2 servers of our trainer: no step of synchronous training may miss a worker, and
-// a server's copy is with the next one.
+// Of 2 workers and 2 servers of our trainer: a server's copy is with the next one, and no step of
+// synchronous training may miss a worker.
 std::vector<Situation> servers_of_ours() {
   const auto make = [] { return make_job().servers(2).backoff_limit(2); };
   const auto asynchronous = [&] {
@@ -180,17 +176,19 @@ std::vector<Situation> servers_of_ours() {
          seen.failed(0, 137).server();
        }},
       {"makes_a_new_gang_when_a_worker_of_synchronous_training_is_lost", make().running(),
-       [](auto& seen) {
-         seen.running(0).failed(1, 137).running(0).server().running(1).server();
-       }},
+       [](auto& seen) { seen.running(0).failed(1, 137).running(0).server().running(1).server(); }},
       {"replaces_a_worker_of_asynchronous_training", asynchronous(),
-       [](auto& seen) {
-         seen.running(0).failed(1, 137).running(0).server().running(1).server();
-       }},
-      {"makes_a_new_gang_when_a_server_of_asynchronous_training_is_lost", asynchronous(),
+       [](auto& seen) { seen.running(0).failed(1, 137).running(0).server().running(1).server(); }},
+      {"replaces_one_of_several_servers_of_asynchronous_training", asynchronous(),
        [=](auto& seen) {
          see_workers(seen);
          seen.running(0).server().failed(1, 137).server();
+       }},
+      {"makes_a_new_gang_when_the_only_server_of_asynchronous_training_is_lost",
+       asynchronous().servers(1),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.failed(0, 137).server();
        }},
       {"makes_a_new_gang_when_a_server_and_its_workers_are_lost", make().running(),
        [](auto& seen) {

@@ -19,13 +19,13 @@ optim::UpdateStep rate(float lr) {
   return terms;
 }
 
-// One server, without momentum and decay: a step's gradients are 1 in an element of its own of each
-// piece of trained weights, else 0.
+// A server, the only one or one of two, without momentum and decay: a step's gradients are 1 in an
+// element of its own of each piece of trained weights, else 0.
 class OneServer : private AsyncOutbox {
  public:
-  explicit OneServer(std::int64_t window = 1 << 20)
-      : plan_(plan_of(1, 0)), server_(plan_, 0, {}, window, *this) {
-    server_.start(0, 0);
+  explicit OneServer(std::int64_t window = 1 << 20, int servers = 1)
+      : plan_(plan_of(servers, 0)), server_(plan_, 0, {}, window, *this) {
+    server_.start(StepSet(0), 0);
   }
 
   AsyncServer& operator*() { return server_; }
@@ -47,7 +47,7 @@ class OneServer : private AsyncOutbox {
   }
   void send_all(int worker, std::int64_t step, float lr = 1) {
     for (std::size_t i = 0; i < pieces(); ++i) send(worker, step, i);
-    server_.pushed(worker, step, rate(lr));
+    server_.pushed(worker, step, versions_[worker], rate(lr));
   }
   // What a step has changed a piece of trained weights by.
   float change(std::int64_t step) {
@@ -56,25 +56,39 @@ class OneServer : private AsyncOutbox {
   }
   int answers(int worker) { return answers_[worker]; }
 
+  struct Forwarded {
+    std::int64_t made;
+    std::int64_t step;
+    float rate;
+    bool operator==(const Forwarded&) const = default;
+  };
+  std::vector<Forwarded> forwarded;
+
  private:
   void weights(int worker, std::int64_t, const Piece& piece, std::span<float>) override {
     if (piece.offset == 0) ++answers_[worker];
+    versions_[worker] = version_of(server_.update_count());
+  }
+  void copy(std::int64_t made, std::int64_t step, std::span<float>,
+            const std::optional<optim::UpdateStep>& update) override {
+    forwarded.push_back({made, step, update ? update->lr : 0});
   }
   void has_room() override {}
 
   const Plan plan_;
   std::map<int, int> answers_;
+  std::map<int, int> versions_;
   AsyncServer server_;
 };
 
 TEST(AsyncServer, applies_a_step_when_all_of_it_is_there) {
   OneServer server;
   for (std::size_t i = 0; i < server.pieces(); ++i) {
-    EXPECT_EQ(server->updates(), 0);
+    EXPECT_EQ(server->update_count(), 0);
     server.send(0, 0, i);
   }
-  EXPECT_EQ(server->updates(), 0) << "the worker may still find it not finite";
-  server->pushed(0, 0, rate(0.5F));
+  EXPECT_EQ(server->update_count(), 0) << "the worker may still find it not finite";
+  server->pushed(0, 0, 0, rate(0.5F));
   EXPECT_EQ(server.change(0), 0.5F);
   EXPECT_EQ(server.answers(0), 1);
 }
@@ -84,7 +98,7 @@ TEST(AsyncServer, applies_a_step_once_whoever_pushes_it_again) {
   server.send_all(0, 0);
   server.send_all(0, 0);
   server.send_all(1, 0);
-  EXPECT_EQ(server->updates(), 1);
+  EXPECT_EQ(server->update_count(), 1);
   EXPECT_EQ(server.change(0), 1.0F);
   EXPECT_EQ(server.answers(0), 2);
   EXPECT_EQ(server.answers(1), 1) << "it goes on from the weights that there are";
@@ -94,8 +108,8 @@ TEST(AsyncServer, leaves_nothing_of_a_worker_that_dies) {
   OneServer server;
   for (std::size_t i = 0; i + 1 < server.pieces(); ++i) server.send(0, 0, i);
   server->lost_worker(0);
-  server->pushed(0, 0, rate(1));
-  EXPECT_EQ(server->updates(), 0);
+  server->pushed(0, 0, 0, rate(1));
+  EXPECT_EQ(server->update_count(), 0);
   server.send_all(1, 0);
   EXPECT_EQ(server.change(0), 1.0F);
 }
@@ -103,10 +117,10 @@ TEST(AsyncServer, leaves_nothing_of_a_worker_that_dies) {
 TEST(AsyncServer, changes_nothing_by_a_step_that_is_not_finite) {
   OneServer server;
   for (std::size_t i = 0; i < server.pieces(); ++i) server.send(0, 0, i);
-  server->pushed(0, 0, std::nullopt);
-  EXPECT_EQ(server->updates(), 0);
+  server->pushed(0, 0, 0, std::nullopt);
+  EXPECT_EQ(server->update_count(), 0);
   EXPECT_EQ(server.answers(0), 1);
-  EXPECT_EQ(server->step(), 1);
+  EXPECT_EQ(server->done().low(), 1);
 }
 
 TEST(AsyncServer, divides_the_rate_by_the_staleness) {
@@ -146,6 +160,56 @@ TEST(AsyncServer, lets_nobody_wait_for_who_waits_no_more) {
   EXPECT_EQ(server.send(2, 1, 0), Verdict::kTake);
 }
 
+TEST(AsyncServer, answers_when_the_copy_has_made_the_step) {
+  OneServer server(1 << 20, 2);
+  server->copy_holds(0);
+  server.send_all(0, 0);
+  server.send_all(1, 2, 0.5F);
+  EXPECT_EQ(server->update_count(), 2);
+  EXPECT_EQ(server.forwarded, (std::vector<OneServer::Forwarded>{{0, 0, 1.0F}, {1, 2, 0.5F}}));
+  EXPECT_EQ(server.answers(0) + server.answers(1), 0);
+  server->copy_holds(1);
+  EXPECT_EQ(server.answers(0), 1);
+  EXPECT_EQ(server.answers(1), 0);
+  server.send_all(2, 2);
+  EXPECT_EQ(server.answers(2), 0) << "another has pushed it, and the copy has it not yet";
+  server->copy_holds(2);
+  EXPECT_EQ(server.answers(1), 1);
+  EXPECT_EQ(server.answers(2), 1);
+  EXPECT_EQ(server.forwarded.size(), 2U);
+}
+
+TEST(AsyncServer, makes_no_step_while_there_is_no_copy) {
+  OneServer server(1 << 20, 2);
+  server.send_all(0, 0);
+  EXPECT_EQ(server->update_count(), 0) << "the shard is on its way";
+  server->copy_holds(0);
+  EXPECT_EQ(server->update_count(), 1);
+  server->copy_holds(std::nullopt);
+  server.send_all(1, 1);
+  EXPECT_EQ(server->update_count(), 1);
+  EXPECT_EQ(server.answers(0), 0);
+  server->copy_holds(1);  // all of it was sent again
+  EXPECT_EQ(server.answers(0), 1);
+  EXPECT_EQ(server->update_count(), 2);
+  EXPECT_EQ(server.answers(1), 0);
+}
+
+TEST(AsyncServer, has_room_for_no_more_than_its_copy_keeps_up_with) {
+  OneServer server(1, 2);
+  server->copy_holds(0);
+  server.send_all(0, 0);
+  EXPECT_EQ(server.send(1, 1, 0), Verdict::kWait);
+  server->copy_holds(1);
+  EXPECT_EQ(server.send(1, 1, 0), Verdict::kTake);
+}
+
+TEST(AsyncServer, takes_weights_that_are_newer_than_its_own_for_new_ones) {
+  EXPECT_EQ(updates_since(version_of(7), 10), 3);
+  EXPECT_EQ(updates_since(version_of(12), 10), 0) << "it has come back without them";
+  EXPECT_EQ(updates_since(version_of(kVersions - 1), kVersions + 2), 3);
+}
+
 TEST(AsyncServer, refuses_what_is_no_block_of_its_own) {
   OneServer server;
   Push push = server.push(0, 0, 1);
@@ -161,7 +225,7 @@ TEST(AsyncServer, applies_every_step_once_in_any_order) {
     std::mt19937 random(seed);
     OneServer server(random() % 2 == 0 ? 1 : 1 << 20);
     std::map<int, std::pair<std::int64_t, std::size_t>> at;  // each worker's step and piece
-    for (int turn = 0; server->step() < kSteps; ++turn) {
+    for (int turn = 0; server->done().low() < kSteps; ++turn) {
       ASSERT_LT(turn, 1'000'000);
       const int worker = static_cast<int>(random() % 4);
       if (random() % 200 == 0) {
@@ -169,17 +233,17 @@ TEST(AsyncServer, applies_every_step_once_in_any_order) {
         at.erase(worker);
       }
       if (!at.contains(worker))
-        at[worker] = {static_cast<std::int64_t>(random() % 3) + server->step(), 0};
+        at[worker] = {static_cast<std::int64_t>(random() % 3) + server->done().low(), 0};
       auto& [step, piece] = at[worker];
       if (step >= kSteps) step = kSteps - 1;
       if (piece < server.pieces()) {
         if (server.send(worker, step, piece) != Verdict::kWait) ++piece;
         continue;
       }
-      server->pushed(worker, step, rate(1));
+      server->pushed(worker, step, 0, rate(1));
       at.erase(worker);
     }
-    EXPECT_EQ(server->updates(), kSteps);
+    EXPECT_EQ(server->update_count(), kSteps);
     for (std::int64_t step = 0; step < kSteps; ++step) EXPECT_GT(server.change(step), 0) << step;
   }
 }

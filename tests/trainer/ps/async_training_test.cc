@@ -10,40 +10,53 @@ struct Case {
   int servers;
   std::optional<std::int64_t> staleness;
   std::int64_t window;
-  std::size_t breaks;
-  std::size_t deaths;
-  bool old_live = false;
+  World::Troubles troubles = {};
 };
 
 TEST(AsyncTraining, makes_every_step_once) {
   const Case cases[] = {
-      {"one server", 1, std::nullopt, 1 << 20, 0, 0},
-      {"three servers", 3, std::nullopt, 1 << 20, 0, 0},
-      {"room for one step", 2, std::nullopt, 1, 0, 0},
-      {"lockstep", 2, 0, 1 << 20, 0, 0},
-      {"bounded", 2, 3, 1, 0, 0},
-      {"connections break", 3, std::nullopt, 1 << 20, 2000, 0},
-      {"connections break, with a bound and room for one step", 2, 1, 1, 2000, 0},
-      {"workers die", 2, std::nullopt, 1 << 20, 0, 4000},
-      {"all of it", 2, 2, 1, 4000, 6000},
-      {"workers that were replaced live on", 2, std::nullopt, 1 << 20, 0, 4000, true},
+      {"one server", 1, std::nullopt, 1 << 20},
+      {"three servers", 3, std::nullopt, 1 << 20},
+      {"room for one step", 2, std::nullopt, 1},
+      {"lockstep", 2, 0, 1 << 20},
+      {"bounded", 2, 3, 1},
+      {"connections break", 3, std::nullopt, 1 << 20, {.breaks = 2000}},
+      {"connections break, with a bound and room for one step", 2, 1, 1, {.breaks = 2000}},
+      {"workers die", 2, std::nullopt, 1 << 20, {.deaths = 4000}},
+      {"workers that were replaced live on",
+       2,
+       std::nullopt,
+       1 << 20,
+       {.deaths = 4000, .old_live = true}},
+      {"servers die", 3, std::nullopt, 1 << 20, {.kills = 1000}},
+      {"servers die, with a bound and room for one step", 2, 1, 1, {.kills = 1000}},
+      {"servers that were replaced live on",
+       2,
+       std::nullopt,
+       1 << 20,
+       {.kills = 1000, .old_live = true}},
+      {"all of it", 2, 2, 1, {.breaks = 4000, .deaths = 6000, .kills = 3000}},
   };
-  for (const Case& one : cases)
+  for (const Case& one : cases) {
+    int kills = 0;
     for (unsigned seed = 0; seed < 20; ++seed) {
       SCOPED_TRACE(testing::Message() << one.name << ", seed " << seed);
       World world(one.servers, one.staleness, one.window, seed);
-      ASSERT_EQ(world.run(one.breaks, one.deaths, one.old_live), std::nullopt);
+      ASSERT_EQ(world.run(one.troubles), std::nullopt);
       EXPECT_EQ(world.servers[0]->step(), kSteps);
       // Who came after the end knows nothing of the weights.
-      if (one.deaths == 0) world.expect_steps(kSteps);
+      if (one.troubles.deaths == 0) world.expect_steps(kSteps);
+      kills += world.kills;
     }
+    EXPECT_GE(kills, one.troubles.kills > 0 ? 40 : 0) << one.name;
+  }
 }
 
 TEST(AsyncTraining, stops_after_what_was_leased) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     World world(2, std::nullopt, 1 << 20, seed, 10);
-    ASSERT_EQ(world.run(2000, 0), std::nullopt);
+    ASSERT_EQ(world.run({.breaks = 2000, .kills = seed % 2 == 0 ? 0U : 1000U}), std::nullopt);
     const std::int64_t done = world.workers.at(0)->base();
     EXPECT_GE(done, 10);
     EXPECT_LT(done, kSteps);
@@ -67,6 +80,20 @@ TEST(AsyncTraining, goes_on_without_a_worker) {
     world.workers.at(turn % 2)->act();
   }
   world.expect_steps(kSteps);
+}
+
+TEST(AsyncTraining, gives_up_when_two_neighbours_come_back_at_once) {
+  World world(3, std::nullopt, 1 << 20, 1);
+  for (int turn = 0; !world.all_safe(); ++turn) {
+    ASSERT_LT(turn, 100'000);
+    world.network.happen();
+    world.workers.at(turn % kWorkers)->act();
+  }
+  world.start_server(0);
+  world.start_server(1);
+  for (int i = 0; i < 10'000; ++i) world.network.happen();
+  ASSERT_TRUE(world.servers[0]->refused());
+  EXPECT_EQ(world.servers[0]->refused()->code, ExitCode::kPeerLost);
 }
 
 }  // namespace

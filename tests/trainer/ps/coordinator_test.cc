@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "trainer/contract/error.h"
+
 namespace coxswain::ps {
 namespace {
 
@@ -121,6 +123,42 @@ TEST(Coordinator, tells_once_whom_a_worker_waits_for) {
   EXPECT_EQ(talk.heard(), "0 waits for 1. ");
   talk->left(1);
   EXPECT_EQ(talk.heard(), "0 computes 11. ") << "that of the one that left";
+}
+
+TEST(Coordinator, goes_on_from_its_minutes) {
+  Talk talk;
+  talk->set_fence(1, 14, "note");
+  for (const int worker : {0, 1, 0, 1}) talk->asks_lease(worker);
+  talk->done(1, 11, kSums, 2);
+  const Minutes minutes = talk->minutes();
+  EXPECT_EQ(decode_minutes(encode(minutes)), minutes);
+  Talk back;
+  back->restore(minutes);
+  EXPECT_EQ(back->minutes(), minutes);
+  EXPECT_EQ(back->note(), "note");
+  for (const int worker : {0, 1, 1}) back->asks_lease(worker);
+  EXPECT_EQ(back.heard(), "0 computes 10. 1 computes 12. 1 computes 13. ");
+  back->done(1, 11, kSums, 0);
+  for (const int step : {10, 12, 13}) back->done(0, step, kSums, 0);
+  EXPECT_EQ(back.heard(), "cut 1 at 14. ");
+  EXPECT_EQ(back->totals().steps, 4) << "one was done before";
+  Talk cut;
+  cut->restore(back->minutes());
+  cut->joined(0);
+  EXPECT_EQ(cut.heard(), "0: 1 fences. cut 1 at 14. ");
+}
+
+TEST(Coordinator, refuses_minutes_that_it_never_wrote) {
+  Minutes minutes;
+  minutes.done = StepSet(2);
+  minutes.next = 3;
+  const Bytes good = encode(minutes);
+  for (std::size_t length = 0; length < good.size(); ++length)
+    EXPECT_THROW(decode_minutes(std::span(good).first(length)), Error) << length;
+  for (const std::int64_t next : {std::int64_t{1}, std::int64_t{1} << 40}) {
+    minutes.next = next;
+    EXPECT_THROW(decode_minutes(encode(minutes)), Error) << next;
+  }
 }
 
 TEST(Coordinator, ends_for_all_who_ask) {
