@@ -208,6 +208,17 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
   return seen;
 }
 
+// How many bytes gradients take, and what they leave out.
+std::string sent_by(const compress::Codec& codec) {
+  std::vector<float> gradients(10000), left(gradients.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    gradients[i] = static_cast<float>(i % 997) / 997 - 0.5F;
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>(compress::encoded_bytes(codec, std::ssize(gradients))));
+  compress::encode(codec, gradients, std::vector<float>(gradients.size()), bytes, left);
+  return fmt::format("{} bytes, without {}", bytes.size(), digest(left));
+}
+
 // Everything that can be seen of a value of a key.
 std::string effects(const TrainingChange& change, std::string_view value) {
   const Places places;
@@ -222,8 +233,7 @@ std::string effects(const TrainingChange& change, std::string_view value) {
       fmt::format("ahead of the slowest: {}; encrypted: {}\n", staleness_bound(config).value_or(-1),
                   network_options(config, places.env(), 0).encrypt);
   const compress::Codec codec = make_train_options(config, std::nullopt).codec;
-  seen += fmt::format("pushed: {} of threshold {}\n", compress::encoded_bytes(codec, 10000),
-                      codec.threshold);
+  seen += fmt::format("sent: {}\n", sent_by(codec));
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {
