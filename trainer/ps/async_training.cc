@@ -162,7 +162,7 @@ void AsyncTraining::copy_holds(std::optional<std::int64_t> steps) {
     noting_.insert(noting_.end(), tellings_.begin(), tellings_.end());
     tellings_ = std::exchange(noting_, {});
   } else {
-    told_terms_.erase(told_terms_.begin(), told_terms_.lower_bound(*steps));
+    copied_ = *steps;
   }
   machine_->copy_holds(steps);
   tell_noted();
@@ -252,10 +252,20 @@ void AsyncTraining::copy(std::int64_t made, std::int64_t step, std::span<float> 
   for (const Piece& piece : machine_->shard().pieces())
     say_to_server(next(), {.what = Say::kSums, .step = made, .offset = piece.offset},
                   std::as_writable_bytes(Shard::of(gradients, piece)));
-  Terms& terms = told_terms_[made] = encode(update.value_or(optim::UpdateStep{}));
+  Terms& terms = terms_for(made);
+  terms = encode(update.value_or(optim::UpdateStep{}));
   say_to_server(next(),
                 {.what = Say::kCommit, .step = made, .part = update ? 1 : 0, .offset = step},
                 std::as_writable_bytes(std::span(terms)));
+}
+
+Terms& AsyncTraining::terms_for(std::int64_t made) {
+  if (!told_terms_.empty() && told_terms_.front().first < copied_)
+    told_terms_.splice(told_terms_.end(), told_terms_, told_terms_.begin());
+  else
+    told_terms_.emplace_back();
+  told_terms_.back().first = made;
+  return told_terms_.back().second;
 }
 
 void AsyncTraining::lease(int worker, std::int64_t step) {

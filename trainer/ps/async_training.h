@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -81,17 +82,20 @@ class AsyncTraining : public CopiedServer, private AsyncOutbox, private Coordina
     std::function<void()> say;
   };
   using Tellings = std::deque<Telling>;
+  Terms& terms_for(std::int64_t made);
   void tell_noted();
   static void tell(Tellings& tellings);
   void say_totals(int worker, const Message& message, const Totals& totals);
 
   const AsyncOptions options_;
   std::unique_ptr<AsyncServer> machine_;
-  std::optional<compress::BlockForm> form_;   // with machine_
-  std::optional<Coordinator> coordinator_;    // of server 0
-  std::map<int, std::string> told_note_;      // each worker's, as long as its connection has it
-  Totals totals_;                             // as told last
-  std::map<std::int64_t, Terms> told_terms_;  // by how many steps were made before
+  std::optional<compress::BlockForm> form_;  // with machine_
+  std::optional<Coordinator> coordinator_;  // of server 0
+  std::map<int, std::string> told_note_;    // each worker's, as long as its connection has it
+  Totals totals_;                           // as told last
+  // By how many steps were made before; what the copy has had is written again, not given back.
+  std::list<std::pair<std::int64_t, Terms>> told_terms_;
+  std::int64_t copied_ = 0;  // steps
 
   Bytes told_minutes_;  // to the copy
   bool is_noting_ = false;

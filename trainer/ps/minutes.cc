@@ -11,8 +11,8 @@ namespace coxswain::ps {
 
 namespace {
 
-// Leased and not done, of all workers at once.
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 20;
+// From the first that is not done to the last that is.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 22;
 
 [[noreturn]] void refuse(const char* what) {
   throw Error(ExitCode::kPeerLost, fmt::format("[ps] {}: no server of this job says that", what));
@@ -38,22 +38,34 @@ constexpr int kNoEnd = 2;
 
 }  // namespace
 
+// Those that are not among them: few, however far the others are ahead of the slowest.
 Bytes encode(const StepSet& steps) {
+  std::vector<std::int64_t> missing;
+  std::int64_t end = steps.low();
+  for (const std::int64_t step : steps.beyond()) {
+    while (end < step) missing.push_back(end++);
+    ++end;
+  }
   Bytes bytes;
   append(bytes, steps.low());
-  append(bytes, static_cast<std::int64_t>(steps.beyond().size()));
-  for (const std::int64_t step : steps.beyond()) append(bytes, step);
+  append(bytes, end);
+  append(bytes, std::ssize(missing));
+  for (const std::int64_t step : missing) append(bytes, step);
   return bytes;
 }
 
 StepSet decode_steps(std::span<const std::byte>& bytes) {
-  const auto low = take<std::int64_t>(bytes);
-  const auto beyond = take<std::int64_t>(bytes);
-  if (low < 0 || beyond < 0 || beyond > kMostSteps) refuse("a set of steps that can't be");
+  const auto low = take<std::int64_t>(bytes), end = take<std::int64_t>(bytes);
+  const auto count = take<std::int64_t>(bytes);
+  if (low < 0 || end < low || end - low > kMostSteps || count < 0 || count > end - low)
+    refuse("a set of steps that can't be");
   StepSet steps(low);
-  for (std::int64_t i = 0; i < beyond; ++i) {
-    const auto step = take<std::int64_t>(bytes);
-    if (step - low > kMostSteps || !steps.insert(step)) refuse("a step twice, or out of place");
+  std::int64_t next = low;
+  for (std::int64_t i = 0; i <= count; ++i) {
+    const std::int64_t missing = i < count ? take<std::int64_t>(bytes) : end;
+    if (missing < next || missing > end) refuse("a set of steps that is in no order");
+    while (next < missing) steps.insert(next++);
+    ++next;
   }
   return steps;
 }

@@ -148,10 +148,23 @@ TEST(Coordinator, goes_on_from_its_minutes) {
   EXPECT_EQ(cut.heard(), "0: 1 fences. cut 1 at 14. ");
 }
 
+TEST(Coordinator, has_short_minutes_however_far_the_slowest_is_behind) {
+  Minutes minutes;
+  minutes.done = StepSet(10);
+  for (std::int64_t step = 11; step < 100'000; ++step)
+    if (step != 500) minutes.done.insert(step);
+  minutes.next = 100'001;
+  const Bytes bytes = encode(minutes);
+  EXPECT_LT(bytes.size(), 200U);
+  EXPECT_EQ(decode_minutes(bytes), minutes);
+  EXPECT_EQ(minutes.done.size(), 99'998);
+}
+
 TEST(Coordinator, refuses_minutes_that_it_never_wrote) {
   Minutes minutes;
   minutes.done = StepSet(2);
-  minutes.next = 3;
+  minutes.done.insert(4);
+  minutes.next = 5;
   const Bytes good = encode(minutes);
   for (std::size_t length = 0; length < good.size(); ++length)
     EXPECT_THROW(decode_minutes(std::span(good).first(length)), Error) << length;
