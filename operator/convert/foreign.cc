@@ -174,6 +174,19 @@ void drop_our_variables(Draft& draft, const std::string& where, Json& container)
   if (rest.empty()) container.erase("env");
 }
 
+constexpr auto kTheirs = std::to_array<std::string_view>(
+    {"/etc/volcano/", "VC_TASK_INDEX", "VK_TASK_INDEX", "/etc/mpi/", "K_MPI_JOB_ROLE"});
+
+// A program that asks its operator's own files and variables finds none of them here.
+void refuse_their_files(Draft& draft, const std::string& role, const Json& container) {
+  for (const std::string& word : words_of(container))
+    for (const std::string_view theirs : kTheirs)
+      if (word.find(theirs) != std::string::npos)
+        draft.no_place(fmt::format("{}: {}", role, theirs),
+                       "is of their operator: the pods get /etc/coxswain/hostfile, COXSWAIN_INDEX "
+                       "and the variables of `rendezvous`; write the command without it");
+}
+
 }  // namespace
 
 std::string Foreign::text(const std::string& key) const {
@@ -235,6 +248,7 @@ Json our_template(Foreign& foreign, const std::string& role) {
     foreign.draft.no_place(role + ".template", "has no container");
     return pod;
   }
+  refuse_their_files(foreign.draft, role, *container);
   if (!foreign.image.empty()) (*container)["image"] = foreign.image;
   if (pod["spec"]["containers"].size() > 1) (*container)["name"] = "trainer";
   for (Json& one : pod["spec"]["containers"]) drop_our_variables(foreign.draft, role, one);

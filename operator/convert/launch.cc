@@ -147,6 +147,19 @@ Launch read_launch(const SimpleCommand& command, const ReadFile& read_file, Draf
   return launch;
 }
 
+void place_elastic(const Launch& launch, const Placement& placement, Draft& draft) {
+  const auto workers_of = [&](int count) {
+    return launch.starter == Starter::kMpi ? (count + placement.slots - 1) / placement.slots
+                                           : count;
+  };
+  if (launch.least)
+    draft.put("elasticPolicy.minReplicas", std::min(workers_of(*launch.least), placement.workers));
+  if (launch.most)
+    draft.put("elasticPolicy.maxReplicas", std::max(workers_of(*launch.most), placement.workers));
+  if (const Json* elastic = draft.find("elasticPolicy"))
+    draft.note(Outcome::kBecame, launch.name, "elasticPolicy: " + elastic->dump());
+}
+
 void place(const Launch& launch, Draft& draft) {
   Placement placement{.workers = launch.workers.value_or(1), .slots = launch.slots.value_or(1)};
   if (launch.starter == Starter::kMpi) {
@@ -167,16 +180,7 @@ void place(const Launch& launch, Draft& draft) {
     draft.note(Outcome::kBecame, fmt::format("{} ranks", placement.workers * placement.slots),
                fmt::format("replicaSpecs.Worker.replicas: {}, slotsPerWorker: {}",
                            placement.workers, placement.slots));
-  const auto workers_of = [&](int count) {
-    return launch.starter == Starter::kMpi ? (count + placement.slots - 1) / placement.slots
-                                           : count;
-  };
-  if (launch.least)
-    draft.put("elasticPolicy.minReplicas", std::min(workers_of(*launch.least), placement.workers));
-  if (launch.most)
-    draft.put("elasticPolicy.maxReplicas", std::max(workers_of(*launch.most), placement.workers));
-  if (const Json* elastic = draft.find("elasticPolicy"))
-    draft.note(Outcome::kBecame, launch.name, "elasticPolicy: " + elastic->dump());
+  place_elastic(launch, placement, draft);
 }
 
 }  // namespace coxswain::convert

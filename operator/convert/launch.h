@@ -35,8 +35,11 @@ struct Launch {
 // A command without a launcher is a program alone.
 Launch read_launch(const SimpleCommand& command, const ReadFile& read_file, Draft& draft);
 
-// Writes how many workers, slots and servers there are, and who may come and go.
+// Writes how many workers and slots there are, and how many may come and go.
 void place(const Launch& launch, Draft& draft);
+
+// The second of it alone, where the workers are known.
+void place_elastic(const Launch& launch, const Placement& placement, Draft& draft);
 
 // "/usr/bin/python3 -u" -> true; how many words Python's own part has.
 std::size_t python_words(const std::vector<std::string>& words);

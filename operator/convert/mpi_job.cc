@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "operator/convert/foreign.h"
@@ -91,12 +92,13 @@ void add_environment(const Launch& launch, Draft& draft, Json& container) {
   }
 }
 
-void check_ranks(const Launch& launch, int workers, Draft& draft) {
-  const Json* slots = draft.find("slotsPerWorker");
-  const int ranks = workers * (slots && slots->is_number_integer() ? slots->get<int>() : 1);
-  if (launch.ranks && *launch.ranks != ranks)
+Placement placement_of(const Launch& launch, int workers, Draft& draft) {
+  const Json* given = draft.find("slotsPerWorker");
+  const int slots = given && given->is_number_integer() ? std::max(given->get<int>(), 1) : 1;
+  if (launch.ranks && *launch.ranks != workers * slots)
     draft.note(kMind, fmt::format("{} ranks", *launch.ranks),
-               fmt::format("here every slot has one: {}", ranks));
+               fmt::format("here every slot has one: {}", workers * slots));
+  return {.workers = workers, .slots = slots};
 }
 
 void say_image(Foreign& foreign, const std::string& worker) {
@@ -120,7 +122,7 @@ void finish_mpi(Foreign& foreign, const std::string& launcher, const std::string
   const Launch launch = launch_of(foreign, launcher);
   const bool works = foreign.text(kLauncherWorks) == "true";
   const int workers = foreign.roles[worker].replicas + (works ? 1 : 0);
-  check_ranks(launch, workers, draft);
+  place_elastic(launch, placement_of(launch, workers, draft), draft);
   Json pod = our_template(foreign, worker);
   if (Json* container = main_container(pod)) {
     container->erase("args");

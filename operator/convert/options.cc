@@ -28,7 +28,8 @@ bool is_option(std::string_view word) { return word.size() > 1 && word.front() =
 // Dashes and underscores are one; mpirun takes one dash for two.
 std::string spelt(std::string_view name, OptionStyle style) {
   std::string text(name);
-  if (style == OptionStyle::kMpi) text = "-" + text.substr(text.find_first_not_of('-'));
+  if (style == OptionStyle::kMpi)
+    text = "-" + text.substr(std::min(text.find_first_not_of('-'), text.size()));
   std::replace(text.begin() + std::min<std::ptrdiff_t>(2, std::ssize(text)), text.end(), '_', '-');
   return text;
 }

@@ -116,6 +116,7 @@ std::vector<Case> refusals() {
       {"misspelt_option", {"python", "train_mnist.py", "--num-epoks", "3"}},
       {"ambiguous_option", {"python", "train_mnist.py", "--lr-", "3"}},
       {"option_without_value", {"mpirun", "-np"}},
+      {"option_without_name", {"mpirun", "-np", "2", "-=x", "./solve"}},
       {"pipe", {"mpirun -np 2 python train.py | tee log"}},
       {"list", {"cd lab && python train_mnist.py"}},
       {"substitution",

@@ -280,8 +280,20 @@ spec:
     template: {spec: {containers: [{name: worker, image: "hello:1"}]}}
 )";
 
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
 std::vector<Case> jobs() {
+  const std::string elastic = changed(
+      changed(kHorovod, "command: [mpirun]", "command: [horovodrun]"),
+      "args: [-np, \"2\", --allow-run-as-root, -bind-to, none, -map-by, slot,",
+      "args: [-np, \"4\", --min-np, \"2\", --max-np, \"8\", --host-discovery-script, /etc/mpi/x,");
   return {{"mpi_job_pi", kPi},
+          {"mpi_job_elastic", changed(elastic, R"(
+                   -x, LD_LIBRARY_PATH, -x, "NCCL_DEBUG=INFO", -mca, pml, ob1, -mca, btl, ^openib,)",
+                                      "")},
           {"mpi_job_v1", kHorovod},
           {"pytorch_job", kPyTorch},
           {"pytorch_job_elastic", kElastic},
@@ -292,11 +304,6 @@ std::vector<Case> jobs() {
           {"train_job_with_runtime", std::string(kRuntime) + kTrainJob},
           {"volcano_mxnet", kVolcanoMxnet},
           {"volcano_mpi", kVolcanoMpi}};
-}
-
-std::string changed(std::string text, const std::string& from, const std::string& to) {
-  text.replace(text.find(from), from.size(), to);
-  return text;
 }
 
 std::vector<Case> refusals() {
@@ -320,6 +327,11 @@ std::vector<Case> refusals() {
       {"initializer",
        changed(kTrainJob, "suspend: true", "initializer: {dataset: {storageUri: hf://a}}")},
       {"volcano_tasks", changed(kVolcanoMpi, "- name: master", "- name: driver")},
+      {"volcano_files",
+       changed(
+           changed(kVolcanoMxnet, "args: [--kv-store=dist_sync]",
+                   "command: [sh, -c, 'python train.py --hosts `cat /etc/volcano/worker.host`']"),
+           "policies: [{event: PodEvicted, action: RestartJob}]", "maxRetry: 1")},
       {"evaluator", changed(kChief, "Chief:", "Evaluator:")},
   };
 }
