@@ -82,7 +82,7 @@ spec:
             name: mpi
             command: [mpirun]
             args: [-np, "2", --allow-run-as-root, -bind-to, none, -map-by, slot,
-                   -x, LD_LIBRARY_PATH, -x, "NCCL_DEBUG=INFO", -mca, pml, ob1, -mca, btl, ^openib,
+                   -x, LD_LIBRARY_PATH, -x, "NCCL_DEBUG=INFO", -mca, pml, ob1, -mca, btl, tcp,
                    python, /examples/tensorflow2_mnist.py]
     Worker:
       replicas: 2
@@ -91,6 +91,9 @@ spec:
           containers:
           - {image: "horovod/horovod:0.20.0", name: mpi, resources: {limits: {cpu: 2, memory: 4Gi}}}
 )";
+
+constexpr const char* kMpirunOptions = R"(
+                   -x, LD_LIBRARY_PATH, -x, "NCCL_DEBUG=INFO", -mca, pml, ob1, -mca, btl, tcp,)";
 
 constexpr const char* kPyTorch = R"(apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -291,9 +294,7 @@ std::vector<Case> jobs() {
       "args: [-np, \"2\", --allow-run-as-root, -bind-to, none, -map-by, slot,",
       "args: [-np, \"4\", --min-np, \"2\", --max-np, \"8\", --host-discovery-script, /etc/mpi/x,");
   return {{"mpi_job_pi", kPi},
-          {"mpi_job_elastic", changed(elastic, R"(
-                   -x, LD_LIBRARY_PATH, -x, "NCCL_DEBUG=INFO", -mca, pml, ob1, -mca, btl, ^openib,)",
-                                      "")},
+          {"mpi_job_elastic", changed(elastic, kMpirunOptions, "")},
           {"mpi_job_v1", kHorovod},
           {"pytorch_job", kPyTorch},
           {"pytorch_job_elastic", kElastic},
