@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "operator/cluster/local_cluster.h"
+#include "operator/convert_command.h"
 #include "operator/job/words.h"
 #include "operator/job_file.h"
 #include "operator/operator.h"
@@ -32,6 +33,7 @@ struct CommandLine {
   std::string metrics_address = fmt::format(":{}", contract::kOperatorMetricsPort);
   kube::ConfigRules rules;
   OperatorOptions operator_options;
+  ConvertOptions convert_options;
 };
 
 // A line of a configuration holds it.
@@ -159,6 +161,31 @@ void add_operator_command(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"text", "json"}));
 }
 
+// The words after `--` are somebody else's command: none of ours is looked for among them.
+int cut_foreign_command(int argc, char** argv, CommandLine& line) {
+  if (argc < 2 || std::string_view(argv[1]) != "convert") return argc;
+  const auto cut = std::find(argv, argv + argc, std::string_view("--"));
+  if (cut != argv + argc) line.convert_options.command.assign(cut + 1, argv + argc);
+  return static_cast<int>(cut - argv);
+}
+
+void add_convert_command(CLI::App& app, CommandLine& line) {
+  ConvertOptions& options = line.convert_options;
+  CLI::App* command = app.add_subcommand(
+      "convert", "print a TrainingJob for a command or a job of elsewhere: convert -- COMMAND...");
+  command
+      ->add_option("-f,--file", options.files,
+                   "an MPIJob, PyTorchJob, TFJob, MXJob, TrainJob or Volcano Job, and again for "
+                   "the runtime of a TrainJob; -: standard input")
+      ->allow_extra_args(false);
+  command->add_option("--name", options.name, "of the job (default: the program's)");
+  command->add_option("--image", options.image, "that has the command's program");
+  command->add_flag("--partial", options.partial, "print the job though something has no place");
+  command->footer(
+      "coxswain convert -- horovodrun -np 8 -H h1:4,h2:4 python train.py > job.yaml\n"
+      "What became of each option is told on standard error.");
+}
+
 CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, const char* help) {
   CLI::App* command = app.add_subcommand(name, help);
   command
@@ -189,9 +216,11 @@ int dispatch(int argc, char** argv) {
       add_job_command(app, line, "validate", "check a job against every rule");
   for (CLI::App* command : {plan_command, validate_command})
     add_pod_security(*command, line, "level of the namespace that the job is for");
+  add_convert_command(app, line);
   add_operator_command(app, line);
   app.add_subcommand("version", "print the version");
   app.require_subcommand(1);
+  argc = cut_foreign_command(argc, argv, line);
   if (const auto help = parse_command_line(app, argc, argv, {"--metrics-address"})) {
     fmt::print("{}", *help);
     return 0;
@@ -199,6 +228,7 @@ int dispatch(int argc, char** argv) {
   if (run_command->parsed()) return run(line);
   if (plan_command->parsed()) return plan(line);
   if (validate_command->parsed()) return validate(line);
+  if (app.got_subcommand("convert")) return convert_job(line.convert_options);
   if (app.got_subcommand("operator")) return run_operator(line);
   fmt::print("coxswain {}\n", kVersion);
   return 0;

@@ -137,9 +137,11 @@ train::FailPoint parse_fail_point(const std::string& text) {
 // What MXNet's users may not expect of the name: there, dist leaves the sum over the workers as it
 // is, and dist_async counts a late gradient as much as any.
 std::string meaning_of(KvStore store) {
-  if (store == KvStore::kDistAsync)
-    return "kvStore dist_async is parameterServer.mode async: each rank's gradients count at once, "
-           "at a rate divided by their staleness";
+  if (mode_of(store) == ServerMode::kAsync)
+    return fmt::format(
+        "kvStore {} is parameterServer.mode async: each rank's gradients count at once, at a rate "
+        "divided by their staleness",
+        word(store));
   return fmt::format(
       "kvStore {} is {}: gradients are averaged over the images of all ranks, and batchSize is "
       "one rank's unless batchSemantics is global",

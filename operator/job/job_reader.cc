@@ -207,6 +207,17 @@ JobDocument read_document(std::string_view text, const std::string& source_name)
   return document;
 }
 
+std::vector<JobDocument> read_documents(std::string_view text, const std::string& source_name) {
+  if (source_name.ends_with(".json")) check_json(text, source_name);
+  std::vector<JobDocument> documents;
+  for (const YAML::Node& node : contract::load_yaml_documents(text, source_name)) {
+    if (!node.IsDefined() || node.IsNull()) continue;
+    JobDocument& document = documents.emplace_back();
+    document.object = to_json(node, "", document.lines);
+  }
+  return documents;
+}
+
 TrainingJob read_job(const JobDocument& document) {
   TrainingJob job = read_job(document.object);
   job.lines = document.lines;

@@ -22,6 +22,9 @@ struct JobDocument {
 // Error(kBadInput) with the place ("job.yaml:7:3: ...").
 JobDocument read_document(std::string_view text, const std::string& source_name);
 
+// The same of all documents in a text, whatever they say that they are.
+std::vector<JobDocument> read_documents(std::string_view text, const std::string& source_name);
+
 // What can be read but is wrong (unknown fields with the nearest known one, wrong types, unknown
 // words) is listed in `problems` with path and line; the fields concerned keep their defaults.
 TrainingJob read_job(const JobDocument& document);

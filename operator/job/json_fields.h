@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "operator/job/field.h"
+#include "operator/job/strategy_names.h"
 #include "operator/job/training_job.h"
 #include "operator/job/words.h"
 #include "trainer/contract/rfc3339.h"
@@ -70,8 +71,18 @@ class JsonFields {
     std::string words;
     for (const auto& entry : words_of(E{}))
       words.append(words.empty() ? "" : ", ").append(entry.text);
-    refuse(path, "must be one of " + words + "; got " + describe(value));
+    refuse(path, "must be one of " + words + "; got " + describe(value) + advice<E>(value));
     return false;
+  }
+
+  // What to write for a word of others.
+  template <class E>
+  static std::string advice(const Json& value) {
+    if constexpr (requires { advice_for(E{}, std::string_view()); })
+      if (value.is_string())
+        if (const auto write = advice_for(E{}, value.get_ref<const std::string&>()); !write.empty())
+          return ": write " + std::string(write);
+    return "";
   }
 
   template <class T>

@@ -25,8 +25,10 @@ bool is_anothers_that_outlives_a_pod(const Spec& spec) {
 bool is_synchronous(const Spec& spec) {
   const std::string mode =
       contract::text_at(contract::member(*spec.training, "parameterServer"), "mode");
-  if (mode.empty())
-    return contract::text_at(*spec.training, "kvStore") != word(KvStore::kDistAsync);
+  if (mode.empty()) {
+    const auto store = value_of<KvStore>(contract::text_at(*spec.training, "kvStore"));
+    return mode_of(store.value_or(KvStore::kNone)) == ServerMode::kSync;
+  }
   return mode == word(ServerMode::kSync);
 }
 

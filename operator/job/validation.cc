@@ -205,6 +205,9 @@ void check_training(const TrainingJob& job, Problems& problems) {
         {"spec.training.kvStore", 0,
          fmt::format("{} is for strategy {}", word(config.kv_store),
                      word(has_servers ? Strategy::kAllReduce : Strategy::kParameterServer))});
+  if (config.kv_store == KvStore::kOneDevice && ranks > 1)
+    problems.push_back({"spec.training.kvStore", 0,
+                        fmt::format("OneDeviceStrategy is for one rank, and here are {}", ranks)});
   if (!suits_sums(config.communication.compression) && !has_servers)
     problems.push_back({"spec.training.communication.compression", 0,
                         fmt::format("{} is for strategy ParameterServer; write {}, or set the "

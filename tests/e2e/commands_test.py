@@ -123,6 +123,28 @@ class CommandsTest(unittest.TestCase):
             said = self.run_program(program, "--help").stdout.decode()
             self.assertIsNone(re.search(r"^ +import\b", said, re.M), said)
 
+    def test_commands_of_elsewhere(self):
+        """What is converted is printed whole, or not at all; none of its words is taken for ours."""
+        self.assert_refused(2, "takes a command after --", "coxswain", "convert")
+        self.assert_refused(2, "takes a command after --", "coxswain", "convert", "-f", "job.yaml", "--", "x")
+        self.assert_refused(2, "unknown argument python", "coxswain", "convert", "python", "train.py")
+        self.assert_refused(65, "can't read", "coxswain", "convert", "-f", "gone.yaml")
+        own = ["coxswain", "convert", "--name", "mine", "--", "run", "--partial", "-f", "job.yaml", "--help"]
+        done = self.run_program(*own)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"name: mine\n", done.stdout)
+        self.assertIn(b"- \"--partial\"\n", done.stdout)
+        lost = ["mpirun -np 2 python train_mpi.py cnn mnist --colour | tee log"]
+        done = self.run_program("coxswain", "convert", "--", *lost)
+        self.assertEqual((done.returncode, done.stdout), (65, b""))
+        for line in (b"--colour: no place: unknown option\n", b"|: no place: shell syntax"):
+            self.assertIn(line, done.stderr)
+        done = self.run_program("coxswain", "convert", "--partial", "--", *lost)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (self.place / "converted.yaml").write_bytes(done.stdout)
+        done = self.run_program("coxswain", "validate", "-f", "converted.yaml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_files_that_can_not_be_read(self):
         os.mkfifo(self.place / "pipe")
         for command in ("run", "plan", "validate"):

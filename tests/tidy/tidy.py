@@ -36,6 +36,7 @@ EDGES = {
     "trainer/launch": ["trainer/contract/worker"],
     "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
     "operator/job": ["trainer/contract/worker", "trainer/contract/config"],
+    "operator/convert": ["operator/job", "trainer/contract/config"],
     "operator/kube": ["trainer/contract/worker", "trainer/contract/config"],
     "operator/controller": ["operator/kube", "trainer/contract/worker"],
     "operator/cluster": ["operator/job", "trainer/contract/worker", "trainer/contract/config"],
@@ -63,7 +64,7 @@ THIRD_PARTY = {
 }
 
 # The pure core: values in, values out.
-PURE = ["operator/job/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
+PURE = ["operator/job/", "operator/convert/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/compress/",

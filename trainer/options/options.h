@@ -152,22 +152,54 @@ constexpr Words<ServerMode, 3> words_of(ServerMode) {
   return {{{ServerMode::kSync, "sync"}, {ServerMode::kAsync, "async"}, {ServerMode::kSsp, "ssp"}}};
 }
 
-// MXNet's name for how gradients are summed; kNone: not given.
-enum class KvStore { kNone, kLocal, kDevice, kDist, kDistSync, kDistDeviceSync, kDistAsync };
-constexpr Words<KvStore, 7> words_of(KvStore) {
+// How others call the way that gradients are summed: MXNet's kvstores, TensorFlow's strategies,
+// PyTorch's and Horovod's names; kNone: not given.
+enum class KvStore {
+  kNone,
+  kLocal,
+  kDevice,
+  kNccl,
+  kDist,
+  kDistSync,
+  kDistDeviceSync,
+  kDistSyncDevice,
+  kDistAsync,
+  kDistAsyncDevice,
+  kMirrored,
+  kMultiWorkerMirrored,
+  kCentralStorage,
+  kOneDevice,
+  kParameterServer,
+  kDistributedDataParallel,
+  kHorovod
+};
+constexpr Words<KvStore, 17> words_of(KvStore) {
   return {{{KvStore::kNone, "none"},
            {KvStore::kLocal, "local"},
            {KvStore::kDevice, "device"},
+           {KvStore::kNccl, "nccl"},
            {KvStore::kDist, "dist"},
            {KvStore::kDistSync, "dist_sync"},
            {KvStore::kDistDeviceSync, "dist_device_sync"},
-           {KvStore::kDistAsync, "dist_async"}}};
-}
-constexpr bool has_servers(KvStore store) {
-  return store != KvStore::kNone && store != KvStore::kLocal && store != KvStore::kDevice;
+           {KvStore::kDistSyncDevice, "dist_sync_device"},
+           {KvStore::kDistAsync, "dist_async"},
+           {KvStore::kDistAsyncDevice, "dist_async_device"},
+           {KvStore::kMirrored, "MirroredStrategy"},
+           {KvStore::kMultiWorkerMirrored, "MultiWorkerMirroredStrategy"},
+           {KvStore::kCentralStorage, "CentralStorageStrategy"},
+           {KvStore::kOneDevice, "OneDeviceStrategy"},
+           {KvStore::kParameterServer, "ParameterServerStrategy"},
+           {KvStore::kDistributedDataParallel, "DistributedDataParallel"},
+           {KvStore::kHorovod, "Horovod"}}};
 }
 constexpr ServerMode mode_of(KvStore store) {
-  return store == KvStore::kDistAsync ? ServerMode::kAsync : ServerMode::kSync;
+  const bool apart = store == KvStore::kDistAsync || store == KvStore::kDistAsyncDevice ||
+                     store == KvStore::kParameterServer;
+  return apart ? ServerMode::kAsync : ServerMode::kSync;
+}
+constexpr bool has_servers(KvStore store) {
+  return (store >= KvStore::kDist && store <= KvStore::kDistAsyncDevice) ||
+         store == KvStore::kParameterServer;
 }
 
 // Of what ranks and servers say to each other over TCP.

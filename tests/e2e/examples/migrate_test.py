@@ -4,8 +4,10 @@ foreign job had, and each key in its tables exists, or is known to be of a later
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
@@ -54,6 +56,24 @@ def check_jobs(failures):
         if plan.count("\nkind: Pod\n") != pods:
             failures.append(f"{name}: makes {plan.count(chr(10) + 'kind: Pod' + chr(10))} pods")
         failures += [f"{name}: its plan lacks {text}" for text in wanted if text not in plan]
+
+
+def check_commands(failures):
+    """Each command of the page prints what the page says."""
+    blocks = re.findall(r"^```\n\$ coxswain (convert .*)\n((?:.*\n)*?)```$", DOCUMENT, re.M)
+    if len(blocks) < 5:
+        failures.append(f"{len(blocks)} commands were read, not one for each of the five labs")
+    with tempfile.TemporaryDirectory() as directory:
+        pathlib.Path(directory, "hosts").write_text("w1\nw2\n")
+        pathlib.Path(directory, "host_file").write_text("localhost:4\n")
+        for command, printed in blocks:
+            done = subprocess.run([harness.COXSWAIN, *shlex.split(command)], cwd=directory, text=True,
+                                  timeout=60, capture_output=True, check=False)
+            if done.stderr + done.stdout != printed:
+                failures.append(f"coxswain {command} prints {done.stderr}{done.stdout}")
+            code, _, said = coxswain("validate", done.stdout)
+            if code != 0:
+                failures.append(f"coxswain {command}: {said}")
 
 
 def training_keys():
@@ -134,6 +154,7 @@ def check_tables(failures):
 def main():
     failures = []
     check_jobs(failures)
+    check_commands(failures)
     check_tables(failures)
     for failure in failures:
         print("FAILED:", failure)

@@ -8,6 +8,7 @@
 
 #include "operator/job/job_reader.h"
 #include "operator/job/plan.h"
+#include "operator/job/strategy_names.h"
 #include "tests/support/test_flags.h"
 #include "trainer/contract/error.h"
 
@@ -109,6 +110,9 @@ std::vector<Case> values() {
       {"slots_word", spec("  slotsPerWorker: many\n")},
       {"slots_zero", spec("  slotsPerWorker: 0\n")},
       {"strategy_unknown", spec("  strategy: ring-allreduce\n")},
+      {"strategy_of_tensorflow", spec("  strategy: tf.distribute.ParameterServerStrategy\n")},
+      {"strategy_of_a_tpu", spec("  strategy: TPUStrategy\n")},
+      {"strategy_of_mxnet", spec("  strategy: dist_sync\n")},
       {"servers_by_mpirun", spec("  strategy: ParameterServer\n  launcher: MPI\n")},
       {"servers_too_many", std::string(kHead) + kMeta +
                                "spec:\n  strategy: ParameterServer\n  replicaSpecs: {Worker: "
@@ -173,6 +177,11 @@ std::vector<Case> values() {
                      "    parameterServer: {mode: ssp, staleness: 2}\n")},
       {"training_kv_store_of_another_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: dist_sync\n")},
+      {"training_one_device_for_two",
+       with_training("    model: mlp\n    data: {format: mnist}\n"
+                     "    kvStore: OneDeviceStrategy\n")},
+      {"training_of_a_tpu",
+       with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: TPUStrategy\n")},
       {"training_not_in_this_version",
        with_training("    model: mlp\n    data: {format: recordio}\n")},
       {"training_too_few_shards",
@@ -294,6 +303,21 @@ TEST(Validation, accepts_more_where_the_installation_does) {
   job::Installation open;
   open.pod_security = job::PodSecurity::kPrivileged;
   EXPECT_EQ(job::validate(job, open), std::vector<job::Problem>{});
+}
+
+// Each name of others has one answer, and it is the same wherever it is written.
+TEST(Validation, says_what_to_write_for_names_of_others) {
+  for (const job::StrategyName& one : job::kStrategyNames) {
+    const std::string text = spec("  strategy: " + std::string(one.name) + "\n");
+    const job::TrainingJob job = job::read_job(std::string_view(text), "job.yaml");
+    ASSERT_EQ(job.problems.size(), 1u) << one.name;
+    EXPECT_NE(job.problems.front().message.find(": write " + std::string(one.write)),
+              std::string::npos)
+        << one.name;
+    const auto store = value_of<KvStore>(one.name);
+    if (!store || !one.strategy) continue;
+    EXPECT_EQ(has_servers(*store), *one.strategy == job::Strategy::kParameterServer) << one.name;
+  }
 }
 
 TEST(Validation, accepts_training_under_env_on_one_rank) {

@@ -93,8 +93,10 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "kvStore",
      .member = [](Config& c) { return to_ref(c.kv_store); },
      .kind = FieldKind::kFree,
-     .doc = "MXNet's names: `dist_async` is `parameterServer.mode` async, the other `dist` ones "
-            "are sync, `local` and `device` are `strategy: AllReduce`. The run tells what differs.",
+     .doc = "Others' names: MXNet's `dist_async` ones and `ParameterServerStrategy` are "
+            "`parameterServer.mode` async, the other `dist` ones are sync, all else is `strategy: "
+            "AllReduce`. The run tells what differs.",
+     .later = "TPUStrategy",
      .default_text = "none: not given"},
     {.key = "parameterServer.mode",
      .member = [](Config& c) { return to_ref(c.parameter_server.mode); },

@@ -1,0 +1,36 @@
+#include <array>
+
+#include "operator/convert/script.h"
+
+// The lab of TensorFlow and Horovod on eight GPUs: Keras' CNN on the digits.
+namespace coxswain::convert {
+
+namespace {
+
+constexpr auto kOptions = std::to_array<Option>({
+    {.names = "--batch-size", .key = "training.batchSize"},
+});
+
+void begin(Draft& draft) {
+  draft.put("training", Json{{"model", "keras-cnn"},
+                             {"epochs", 8},
+                             {"batchSize", 256},
+                             {"optimizer", {{"name", "adam"}, {"lr", 0.001}}},
+                             {"data", {{"format", "mnist"}, {"lastBatch", "rollover"}}}});
+}
+
+void end(const Launch&, Draft& draft) {
+  draft.note(Outcome::kMind, "tf.optimizers.Adam()",
+             "its rate doesn't grow with the ranks; lrSchedule: {scaling: linear, warmupEpochs: 1} "
+             "keeps the accuracy that more ranks cost the lab");
+}
+
+constexpr auto kScripts = std::to_array<Script>({
+    {"cnn_fmnist.py", "the Keras lab's cnn_fmnist.py", kOptions, begin, end},
+});
+
+}  // namespace
+
+std::span<const Script> keras_scripts() { return kScripts; }
+
+}  // namespace coxswain::convert

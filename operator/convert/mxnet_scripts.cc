@@ -1,0 +1,311 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "operator/convert/script.h"
+#include "operator/job/strategy_names.h"
+#include "operator/job/yaml.h"
+
+// github.com/apache/mxnet/example/image-classification/: the scripts for CIFAR-10, MNIST and
+// ImageNet, and the options that they share.
+namespace coxswain::convert {
+
+namespace {
+
+constexpr char kNetwork[] = "network";
+constexpr char kLayers[] = "layers";
+constexpr char kStore[] = "kvStore";
+constexpr char kDrops[] = "milestones";
+constexpr char kFactor[] = "factor";
+constexpr char kOptimizer[] = "optimizer";
+constexpr char kMomentum[] = "momentum";
+constexpr char kGpus[] = "gpus";
+constexpr char kBatch[] = "batch";
+constexpr char kBenchmark[] = "benchmark";
+constexpr char kCrop[] = "crop";
+constexpr char kFlip[] = "flip";
+constexpr char kPad[] = "pad";
+constexpr char kType[] = "dtype";
+constexpr char kCompression[] = "compression";
+constexpr char kThreshold[] = "threshold";
+
+constexpr const char* kNoImages =
+    "images are read as they are stored: data.augment has pad-crop, flip, normalise";
+using enum Outcome;
+
+// An option that is off at 0 or empty has no place only where it is on.
+template <const char* kWhat>
+void unless_off(Draft& draft, const std::vector<std::string>& values) {
+  if (values.front().find_first_not_of("0.,") != std::string::npos)
+    draft.no_place(kWhat, kNoImages);
+}
+constexpr char kDistortion[] = "a distortion of images that is on";
+
+constexpr auto kOptions = std::to_array<Option>({
+    {.names = "--network", .answer = "training.model", .take = keep<kNetwork>},
+    {.names = "--num-layers", .answer = "training.model", .take = keep<kLayers>},
+    {.names = "--gpus",
+     .outcome = kMind,
+     .answer = "a slot a GPU; not in this version: device: cuda, so they compute on CPUs",
+     .take = keep<kGpus>},
+    {.names = "--kv-store", .answer = "training.kvStore: {}", .take = keep<kStore>},
+    {.names = "--num-epochs", .key = "training.epochs"},
+    {.names = "--lr", .key = "training.optimizer.lr"},
+    {.names = "--lr-factor", .answer = "training.lrSchedule.gamma: {}", .take = keep<kFactor>},
+    {.names = "--lr-step-epochs", .answer = "training.lrSchedule: {}", .take = keep<kDrops>},
+    {.names = "--optimizer", .answer = "training.optimizer.name", .take = keep<kOptimizer>},
+    {.names = "--mom", .answer = "training.optimizer.momentum: {}", .take = keep<kMomentum>},
+    {.names = "--wd", .key = "training.optimizer.weightDecay"},
+    {.names = "--batch-size",
+     .answer = "training.batchSize: {}, of a worker",
+     .take = keep<kBatch>},
+    {.names = "--disp-batches", .key = "training.report.logEverySteps"},
+    {.names = "--warmup-epochs --warmup-strategy --macrobatch-size",
+     .outcome = kNotNeeded,
+     .answer = "of lbsgd alone"},
+    {.names = "--dtype", .answer = "training.precision", .take = keep<kType>},
+    {.names = "--gc-type",
+     .answer = "training.communication.compression: {}",
+     .take = keep<kCompression>},
+    {.names = "--gc-threshold",
+     .answer = "training.communication.compressionThreshold: {}",
+     .take = keep<kThreshold>},
+    {.names = "--model-prefix --save-period",
+     .outcome = kNotNeeded,
+     .answer = "volumes.checkpoints holds complete checkpoints, by rank 0"},
+    {.names = "--load-epoch",
+     .outcome = kNotNeeded,
+     .answer = "the newest complete checkpoint is taken up at its step"},
+    {.names = "--initializer", .outcome = kNoPlace, .answer = "each model has its own"},
+    {.names = "--loss --monitor --test-io",
+     .outcome = kNotNeeded,
+     .answer = "changes nothing of the training"},
+    {.names = "--top-k", .outcome = kNoPlace, .answer = "accuracy is that of the first answer"},
+    {.names = "--profile-worker-suffix --profile-server-suffix",
+     .outcome = kNoPlace,
+     .answer = "not in this version: timeline"},
+    {.names = "--data-train --data-val",
+     .outcome = kMind,
+     .answer = "not in this version: data.format: recordio; the volume `data` holds the data set's "
+               "own files"},
+    {.names = "--data-train-idx --data-val-idx --data-nthreads",
+     .outcome = kNotNeeded,
+     .answer = "of .rec files"},
+    {.names = "--image-shape --num-classes --num-examples",
+     .outcome = kNotNeeded,
+     .answer = "of the data: all of it"},
+    {.names = "--rgb-mean --rgb-std",
+     .outcome = kNoPlace,
+     .answer = "write normalise into data.augment: of 0..1, theirs are of 0..255"},
+    {.names = "--pad-size", .answer = "training.data.augment: pad-crop", .take = keep<kPad>},
+    {.names = "--fill-value", .outcome = kNotNeeded, .answer = "padding is of zeros"},
+    {.names = "--random-crop", .answer = "training.data.augment: pad-crop", .take = keep<kCrop>},
+    {.names = "--random-mirror", .answer = "training.data.augment: flip", .take = keep<kFlip>},
+    {.names = "--benchmark", .answer = "training.data.format: synthetic", .take = keep<kBenchmark>},
+    {.names = "--max-random-h --max-random-s --max-random-l --max-random-aspect-ratio "
+              "--max-random-rotate-angle --max-random-shear-ratio --random-resized-crop "
+              "--brightness --contrast --saturation --pca-noise "
+              "--use-imagenet-data-augmentation",
+     .outcome = kNotNeeded,
+     .answer = "off, if it is 0",
+     .take = unless_off<kDistortion>},
+    {.names = "--max-random-scale --min-random-scale --min-random-aspect-ratio --max-random-area "
+              "--min-random-area --min-crop-size --max-crop-size",
+     .outcome = kNoPlace,
+     .answer = kNoImages},
+    {.names = "--add-stn", .values = 0, .outcome = kNoPlace, .answer = "no such layer"},
+});
+
+void begin(Draft& draft, Json training) {
+  draft.put("training", std::move(training));
+  draft.put("training.batchSize", 128);
+  draft.put("training.optimizer", Json{{"name", "sgd"},
+                                       {"form", "mxnet"},
+                                       {"lr", 0.05},
+                                       {"momentum", 0.9},
+                                       {"weightDecay", 1e-4},
+                                       {"decay", "weightsAndGamma"}});
+}
+
+void begin_cifar10(Draft& draft) {
+  begin(draft, Json{{"epochs", 300}, {"data", {{"format", "cifar10"}}}});
+  draft.put("script", Json{{kNetwork, "resnet"},
+                           {kLayers, "110"},
+                           {kDrops, "200,250"},
+                           {kPad, "4"},
+                           {kCrop, "1"},
+                           {kFlip, "1"}});
+}
+
+void begin_mnist(Draft& draft) {
+  begin(draft, Json{{"epochs", 20}, {"data", {{"format", "mnist"}}}});
+  draft.put("script", Json{{kNetwork, "mlp"}, {kDrops, "10"}, {kBatch, "64"}});
+}
+
+void begin_imagenet(Draft& draft) {
+  begin(draft, Json{{"epochs", 80}});
+  draft.put("training.optimizer.lr", 0.1);
+  draft.put("script", Json{{kNetwork, "resnet"}, {kLayers, "50"}, {kDrops, "30,60"}});
+}
+
+std::vector<std::string> list_of(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    if (end > start) parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+void set_schedule(Draft& draft) {
+  const std::string drops = kept(draft, kDrops);
+  const Json factor = job::plain_scalar(kept(draft, kFactor, "0.1"));
+  if (drops.empty() || (factor.is_number() && factor.get<double>() >= 1)) return;
+  if (drops.starts_with("pow")) {
+    draft.put("training.lrSchedule", Json{{"name", "poly"}});
+    if (drops.size() > 3)
+      draft.put("training.lrSchedule.power", job::plain_scalar(drops.substr(3)));
+    return;
+  }
+  Json milestones = Json::array();
+  for (const std::string& part : list_of(drops)) milestones.push_back(job::plain_scalar(part));
+  draft.put("training.lrSchedule",
+            Json{{"name", "multistep"}, {"milestones", milestones}, {"gamma", factor}});
+}
+
+void set_optimizer(Draft& draft) {
+  const std::string name = kept(draft, kOptimizer, "sgd");
+  if (const std::string momentum = kept(draft, kMomentum); !momentum.empty())
+    draft.put("training.optimizer.momentum", job::plain_scalar(momentum));
+  if (name == "sgd") return;
+  if (name == "nag") {
+    draft.put("training.optimizer.name", "nesterov");
+  } else if (name == "adam") {
+    draft.put("training.optimizer.name", "adam");
+    draft.put("training.optimizer.epsilon", 1e-8);
+    draft.remove("training.optimizer.form");
+    draft.remove("training.optimizer.momentum");
+  } else {
+    draft.no_place("--optimizer " + name, "the trainer has sgd, nag and adam");
+  }
+}
+
+// Names that a kvstore has, and what they make of the job.
+void set_store(const Launch& launch, Draft& draft) {
+  const std::string name = kept(draft, kStore, "device");
+  const job::StrategyName* known = job::strategy_name(name);
+  if (!known || !known->strategy) {
+    draft.no_place("--kv-store " + name, "MXNet has no such kvstore");
+    return;
+  }
+  draft.put("training.kvStore", name);
+  if (*known->strategy == job::Strategy::kParameterServer) {
+    use_servers(launch, draft);
+    draft.note(kBecame, "--kv-store " + name,
+               std::string("strategy: ") + std::string(known->write));
+    return;
+  }
+  const Json* workers = draft.find(kWorkers);
+  if (launch.starter == Starter::kMxnet && workers && *workers != 1)
+    draft.no_place("--kv-store " + name,
+                   "of one machine: launch.py starts trainings that know nothing of each other; "
+                   "write dist_sync");
+}
+
+void set_batch(Draft& draft) {
+  const std::string given = kept(draft, kBatch);
+  const Json batch = given.empty() ? Json(128) : job::plain_scalar(given);
+  draft.put("training.batchSize", batch);
+  const int gpus = static_cast<int>(list_of(kept(draft, kGpus)).size());
+  if (gpus < 2) return;
+  draft.put("slotsPerWorker", gpus);
+  if (batch.is_number_integer() && batch.get<int>() % gpus == 0) {
+    draft.put("training.batchSize", batch.get<int>() / gpus);
+    draft.note(kMind, "batchSize",
+               fmt::format("a worker's {} over its {} slots", batch.dump(), gpus));
+  } else {
+    draft.no_place("--gpus",
+                   fmt::format("a batch of {} can't be shared by {}", batch.dump(), gpus));
+  }
+}
+
+void set_others(Draft& draft) {
+  if (const std::string type = kept(draft, kType); type == "float16")
+    draft.no_place("--dtype float16", "not in this version: precision: fp16; write bf16");
+  const std::string compression = kept(draft, kCompression, "none");
+  if (compression == "none") return;
+  draft.put("training.communication.compression", compression);
+  draft.put("training.communication.compressionThreshold",
+            job::plain_scalar(kept(draft, kThreshold, "0.5")));
+  draft.note(kMind, "--gc-threshold",
+             "theirs is of sums: set gradientReduction: mxnet-sum, or a smaller threshold");
+}
+
+void set_augmentation(Draft& draft) {
+  Json augment = Json::array();
+  const auto pad = whole_number(kept(draft, kPad, "0"));
+  if (kept(draft, kCrop, "0") == "1" && pad && *pad > 0)
+    augment.push_back({{"pad-crop", {{"pad", *pad}}}});
+  if (kept(draft, kFlip, "0") == "1") augment.push_back("flip");
+  if (!augment.empty()) draft.put("training.data.augment", augment);
+}
+
+void end(const Launch& launch, Draft& draft) {
+  set_schedule(draft);
+  set_optimizer(draft);
+  set_batch(draft);
+  set_store(launch, draft);
+  set_others(draft);
+  if (kept(draft, kBenchmark, "0") != "0") {
+    draft.put("training.data", Json{{"format", "synthetic"}});
+    draft.remove("volumes.data");
+  }
+}
+
+void set_resnet(Draft& draft, std::string_view prefix) {
+  const std::string network = kept(draft, kNetwork);
+  if (network != "resnet")
+    draft.no_place("--network " + network, "the trainer has resnet for this data");
+  draft.put("training.model", std::string(prefix) + kept(draft, kLayers));
+}
+
+void end_cifar10(const Launch& launch, Draft& draft) {
+  set_resnet(draft, "cifar-resnet");
+  set_augmentation(draft);
+  read_from_claim(draft, "cifar10");
+  if (draft.find("training.data.augment"))
+    draft.note(kMind, "train_cifar10.py",
+               "cut and mirrored images without being asked until MXNet 1.0, and not since: "
+               "training.data.augment is as before; --random-crop 0 --random-mirror 0 is as since");
+  draft.note(kMind, "volumes.data", "the claim cifar10 must hold CIFAR-10's binary batches");
+  end(launch, draft);
+}
+
+void end_mnist(const Launch& launch, Draft& draft) {
+  const std::string network = kept(draft, kNetwork);
+  if (network != "mlp" && network != "lenet")
+    draft.no_place("--network " + network, "the trainer has mlp and lenet for this data");
+  draft.put("training.model", network);
+  end(launch, draft);
+}
+
+void end_imagenet(const Launch& launch, Draft& draft) {
+  set_resnet(draft, "resnet");
+  stand_in_for_imagenet(draft);
+  draft.note(kMind, "training.model", "torchvision's, which is not MXNet's in all layers");
+  end(launch, draft);
+}
+
+constexpr auto kScripts = std::to_array<Script>({
+    {"train_cifar10.py", "MXNet's train_cifar10.py", kOptions, begin_cifar10, end_cifar10},
+    {"train_mnist.py", "MXNet's train_mnist.py", kOptions, begin_mnist, end_mnist},
+    {"train_imagenet.py", "MXNet's train_imagenet.py", kOptions, begin_imagenet, end_imagenet},
+});
+
+}  // namespace
+
+std::span<const Script> mxnet_scripts() { return kScripts; }
+
+}  // namespace coxswain::convert

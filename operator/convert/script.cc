@@ -1,0 +1,59 @@
+#include "operator/convert/script.h"
+
+#include <algorithm>
+
+namespace coxswain::convert {
+
+namespace {
+
+bool is_among(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    const std::size_t space = std::min(names.find(' '), names.size());
+    if (names.substr(0, space) == name) return true;
+    names.remove_prefix(std::min(space + 1, names.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+const Script* known_script(const std::string& file_name) {
+  const std::string name = base_name(file_name);
+  for (const auto scripts :
+       {mxnet_scripts(), gluon_scripts(), singa_scripts(), keras_scripts(), torch_scripts()})
+    for (const Script& script : scripts)
+      if (is_among(script.names, name)) return &script;
+  return nullptr;
+}
+
+std::string kept(const Draft& draft, std::string_view key, std::string_view otherwise) {
+  const Json* value = draft.find("script." + std::string(key));
+  return value && value->is_string() ? value->get<std::string>() : std::string(otherwise);
+}
+
+int ranks_of(const Draft& draft) {
+  const auto number = [&](std::string_view path) {
+    const Json* value = draft.find(path);
+    return value && value->is_number_integer() ? std::max(value->get<int>(), 1) : 1;
+  };
+  return number(kWorkers) * number("slotsPerWorker");
+}
+
+void use_servers(const Launch& launch, Draft& draft) {
+  const Json* workers = draft.find(kWorkers);
+  draft.put("strategy", "ParameterServer");
+  draft.put(kServers, launch.servers ? Json(*launch.servers) : workers ? *workers : Json(1));
+}
+
+void read_from_claim(Draft& draft, std::string_view claim) {
+  draft.put("volumes.data", Json{{"persistentVolumeClaim", {{"claimName", claim}}}});
+}
+
+void stand_in_for_imagenet(Draft& draft) {
+  draft.put("training.data", Json{{"format", "synthetic"}});
+  draft.note(Outcome::kMind, "ImageNet's folders",
+             "not in this version: data.format: imagefolder. 10,000 made-up images stand in: "
+             "data.format: synthetic");
+}
+
+}  // namespace coxswain::convert

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "operator/convert/script.h"
+#include "operator/job/yaml.h"
+
+// The ImageNet lab's script, and github.com/NVIDIA/apex/examples/imagenet/main_amp.py with the
+// options that it shares with torch's own example.
+namespace coxswain::convert {
+
+namespace {
+
+constexpr char kArch[] = "arch";
+constexpr char kRate[] = "rate";
+constexpr char kLevel[] = "level";
+using enum Outcome;
+
+constexpr const char* kHalves = "not in this version: ampLevel; fp32 unless precision: bf16";
+
+constexpr auto kLabOptions = std::to_array<Option>({
+    {.names = "-n --nodes", .key = kWorkers},
+    {.names = "-g --gpus",
+     .outcome = kMind,
+     .answer = "slotsPerWorker: {}; not in this version: device: cuda, so they compute on CPUs",
+     .key = "slotsPerWorker"},
+    {.names = "-nr --nr", .outcome = kNotNeeded, .answer = "the node's number is the pod's"},
+    {.names = "--epochs", .key = "training.epochs"},
+});
+
+void begin_lab(Draft& draft) {
+  draft.put(
+      "training",
+      Json{{"model", "resnet18"},
+           {"epochs", 2},
+           {"batchSize", 256},
+           {"optimizer", {{"name", "sgd"}, {"lr", 1.0}, {"momentum", 0.9}, {"weightDecay", 1e-4}}},
+           {"lrSchedule", {{"name", "onecycle"}, {"cycleMomentum", true}}}});
+}
+
+void end_lab(const Launch&, Draft& draft) {
+  stand_in_for_imagenet(draft);
+  draft.note(kMind, "amp.initialize(opt_level='O2')", kHalves);
+}
+
+constexpr auto kOptions = std::to_array<Option>({
+    {.names = "DIR", .outcome = kMind, .answer = "the folders of images"},
+    {.names = "-a --arch", .answer = "training.model: {}", .take = keep<kArch>},
+    {.names = "-b --batch-size --b", .key = "training.batchSize"},
+    {.names = "--lr --learning-rate",
+     .answer = "training.optimizer.lr, times all ranks' batch / 256",
+     .take = keep<kRate>},
+    {.names = "--momentum", .key = "training.optimizer.momentum"},
+    {.names = "--weight-decay --wd", .key = "training.optimizer.weightDecay"},
+    {.names = "--epochs", .key = "training.epochs"},
+    {.names = "--start-epoch --resume",
+     .outcome = kNotNeeded,
+     .answer = "the newest complete checkpoint is taken up at its step"},
+    {.names = "-e --evaluate",
+     .values = 0,
+     .outcome = kNoPlace,
+     .answer = "coxswain-trainer eval --checkpoint DIR"},
+    {.names = "--pretrained", .values = 0, .outcome = kNoPlace, .answer = "weights begin anew"},
+    {.names = "-p --print-freq", .key = "training.report.logEverySteps"},
+    {.names = "-j --workers", .key = "training.data.workers"},
+    {.names = "--sync_bn --sync-bn",
+     .values = 0,
+     .outcome = kNotNeeded,
+     .answer = "always: batch-norm statistics are those of all ranks"},
+    {.names = "--deterministic", .values = 0, .outcome = kNotNeeded, .answer = "always"},
+    {.names = "--channels-last", .outcome = kNotNeeded, .answer = "the backend chooses"},
+    {.names = "--opt-level", .answer = "training.precision", .take = keep<kLevel>},
+    {.names = "--loss-scale --keep-batchnorm-fp32",
+     .outcome = kNotNeeded,
+     .answer = "weights and statistics are float32"},
+    {.names = "--local-rank", .outcome = kNotNeeded, .answer = "the rank's own"},
+    {.names = "--prof", .outcome = kNoPlace, .answer = "not in this version: timeline"},
+});
+
+void begin(Draft& draft) {
+  draft.put("training",
+            Json{{"epochs", 90},
+                 {"batchSize", 256},
+                 {"optimizer", {{"name", "sgd"}, {"momentum", 0.9}, {"weightDecay", 1e-4}}},
+                 {"lrSchedule",
+                  {{"name", "multistep"}, {"milestones", {30, 60, 80}}, {"warmupEpochs", 5}}}});
+}
+
+void end(const Launch&, Draft& draft) {
+  draft.put("training.model", kept(draft, kArch, "resnet18"));
+  const Json rate = job::plain_scalar(kept(draft, kRate, "0.1"));
+  const Json batch = *draft.find("training.batchSize");
+  const bool numbers = rate.is_number() && batch.is_number_integer();
+  const auto scaled = [&] {
+    return fmt::format("{:.12g}", rate.get<double>() * batch.get<int>() * ranks_of(draft) / 256);
+  };
+  draft.put("training.optimizer.lr", numbers ? job::plain_scalar(scaled()) : rate);
+  stand_in_for_imagenet(draft);
+  const std::string level = kept(draft, kLevel, "O0");
+  if (level != "O0") draft.note(kMind, "--opt-level " + level, kHalves);
+}
+
+constexpr auto kScripts = std::to_array<Script>({
+    {"imagenet-distributed.py", "the ImageNet lab's imagenet-distributed.py", kLabOptions,
+     begin_lab, end_lab},
+    {"main_amp.py", "apex's main_amp.py", kOptions, begin, end},
+});
+
+}  // namespace
+
+std::span<const Script> torch_scripts() { return kScripts; }
+
+}  // namespace coxswain::convert
