@@ -174,7 +174,7 @@ std::vector<Case> values() {
       {"training_kv_store_of_another_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: dist_sync\n")},
       {"training_not_in_this_version",
-       with_training("    model: mlp\n    data: {format: recordio}\n")},
+       with_training("    model: mlp\n    data: {format: mnist}\n    optimizer: {name: lars}\n")},
       {"training_too_few_shards",
        std::string(kHead) + kMeta +
            "spec:\n  replicaSpecs: {Worker: {replicas: 9}}\n  training: {model: mlp, data: "

@@ -137,7 +137,7 @@ TEST(ConfigText, identity_and_trajectory_are_disjoint_and_leave_free_keys_out) {
   const TrainerConfig config = read_config("model: mlp\ndata: {format: mnist}", "", {}).config;
   EXPECT_EQ(identity(config), (std::map<std::string, std::string>{{"model", "mlp"},
                                                                   {"data.format", "mnist"},
-                                                                  {"data.channels", "1"},
+                                                                  {"data.channels", "auto"},
                                                                   {"data.shape", "[]"},
                                                                   {"data.classes", "auto"},
                                                                   {"optimizer.name", "sgd"}}));
