@@ -41,6 +41,10 @@ std::vector<std::string> problems_of(const std::vector<Augmentation>& steps,
     if (!problem.empty()) problems.push_back(std::move(problem));
     shape = result_of(steps[i], shape);
   }
+  // Of an image whose size is known, another that has none.
+  if (first.h > 0 && shape.h == 0) {
+    problems.emplace_back("affine with a scale makes sizes at random: let a crop of a size follow");
+  }
   return problems;
 }
 

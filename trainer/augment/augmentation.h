@@ -6,12 +6,19 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/augment/affine.h"
+#include "trainer/augment/brightness.h"
 #include "trainer/augment/centre_crop.h"
+#include "trainer/augment/contrast.h"
+#include "trainer/augment/cutout.h"
 #include "trainer/augment/flip.h"
+#include "trainer/augment/hsl.h"
 #include "trainer/augment/normalise.h"
 #include "trainer/augment/pad_crop.h"
+#include "trainer/augment/pca.h"
 #include "trainer/augment/random_resized_crop.h"
 #include "trainer/augment/resize.h"
+#include "trainer/augment/saturation.h"
 
 namespace coxswain::augment {
 
@@ -25,7 +32,8 @@ namespace coxswain::augment {
 //   apply(image, random, scratch)   in training: the image made in `scratch`, or `image` itself;
 //   settle(image, scratch)          without chance: in evaluation, and in training where there is
 //                                   no apply; absent: the image as it is.
-using Augmentation = std::variant<Resize, RandomResizedCrop, CentreCrop, PadCrop, Flip, Normalise>;
+using Augmentation = std::variant<Resize, RandomResizedCrop, CentreCrop, PadCrop, Flip, Affine, Hsl,
+                                  Brightness, Contrast, Saturation, Pca, Cutout, Normalise>;
 
 template <class... Steps>
 constexpr auto names_of(std::type_identity<std::variant<Steps...>>) {

@@ -335,6 +335,7 @@ Result AsyncLoop::finish() {
   servers_.end(!base_.finished);
   while (next_event().kind != ps::Event::Kind::kEnd) continue;
   const bool saved = now_->saver && !now_->saver->newest().empty();
+  tell_of_skipped(*now_, with_.observer);
   reporter_->finished(base_, scores_, saved ? now_->saver->newest() : now_->info.resumed_from);
   return result_of(!base_.finished);
 }

@@ -292,6 +292,14 @@ void advance_epoch(checkpoint::State& state, const data::EpochOrder& order) {
   state.epoch_samples = 0;
 }
 
+void tell_of_skipped(const Started& now, Observer& observer) {
+  if (now.skipped == nullptr || now.skipped->count() == 0) return;
+  std::string text = fmt::format("bad samples that rank {} passed over: {}", now.info.rank,
+                                 now.skipped->count());
+  for (const std::string& bad : now.skipped->first()) text += "; " + bad;
+  observer.warned(text);
+}
+
 const data::Preprocessing& evaluation_steps(const TrainOptions& options) {
   return options.evaluation_preprocessing ? *options.evaluation_preprocessing
                                           : options.preprocessing;

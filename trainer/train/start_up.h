@@ -39,6 +39,9 @@ std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
                                               data::DataLoader::NextRequest next_request,
                                               int depth, data::BadSampleLog* skipped);
 
+// What is told in the end of the samples that this rank passed over.
+void tell_of_skipped(const Started& now, Observer& observer);
+
 const data::Preprocessing& evaluation_steps(const TrainOptions& options);
 
 data::SamplerOptions sampler_of(const TrainOptions& options, const checkpoint::State& state,

@@ -233,6 +233,7 @@ Result Training::finish() {
   with_.communicator->finish();
   with_.communicator.reset();
   const bool saved = now_.saver && !now_.saver->newest().empty();
+  if (leads()) tell_of_skipped(now_, with_.observer);
   reporter_.finished(state(), scores_, saved ? now_.saver->newest() : now_.info.resumed_from);
   return state().finished ? Result::kSucceeded : Result::kSaved;
 }

@@ -109,7 +109,7 @@ TEST(ConfigText, yaml_holds_what_differs_from_the_defaults) {
       "data:\n"
       "  format: mnist\n"
       "  path: \"/data/\\\"odd\\\\ name\"\n"
-      "  augment: [{pad-crop: {pad: 4, mode: zero, offsets: singa}}, flip, "
+      "  augment: [{pad-crop: {pad: 4, mode: zero, offsets: singa, size: 0, fill: 127}}, flip, "
       "{normalise: {mean: [0.1307], std: [0.3081]}}]\n"
       "steps: 7\n"
       "optimizer:\n"

@@ -115,6 +115,7 @@ class OptionReader {
       fail(node.IsDefined() ? node : options_, name, "must be a list of numbers, one a channel");
       return;
     }
+    values.clear();
     for (const auto& entry : node) {
       ParsedNumber number = parse_number(entry);
       if (number.problem.empty() && number.value <= min) {
