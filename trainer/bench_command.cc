@@ -86,8 +86,9 @@ double best_seconds(backend::Executable& executable, int step) {
 // The engine's own limit: images a second if a step were its convolutions and dense layers alone.
 double limit(const contract::TrainerConfig& config, const data::Dataset& dataset,
              backend::Backend& backend, Precision precision) {
+  const tensor::Shape sample = augment::result_of(config.data.augment, dataset.sample_shape());
   const graph::Graph graph =
-      graph::build_model(config.model, dataset.sample_shape(), dataset.classes(), 0);
+      graph::build_model(config.model, sample, dataset.classes(), 0);
   const graph::Program program =
       graph::compile(graph, config.batch_size, precision, graph::Mode::kTraining);
   const auto parameters =
@@ -95,7 +96,6 @@ double limit(const contract::TrainerConfig& config, const data::Dataset& dataset
   train::initialise(program, config.seed, backend, *parameters);
   const auto executable = backend.prepare(program, *parameters);
   const auto rows = static_cast<std::size_t>(config.batch_size);
-  const tensor::Shape sample = dataset.sample_shape();
   const std::vector<std::uint8_t> images(rows * static_cast<std::size_t>(sample.per_sample()));
   const std::vector<float> table(static_cast<std::size_t>(sample.c * tensor::kPixelValues), 0.5F);
   const std::vector<std::int32_t> labels(rows, 0);
@@ -118,6 +118,7 @@ int run_bench(const CommandLine& line) {
   const contract::TrainerConfig config = read_configuration(line).config;
   train::TrainOptions options = make_train_options(config, std::nullopt);
   options.threads = threads_per_rank(config, ranks_on_this_machine(std::nullopt));
+  options.data_workers = loader_threads(config, ranks_on_this_machine(std::nullopt));
   options.epochs.reset();
   options.steps = 1'000'000'000;
   options.report_every_steps = 1;

@@ -43,6 +43,10 @@ fs::path data_directory(const TrainerConfig& config) {
                           contract::kDataDirectory));
 }
 
+const std::vector<augment::Augmentation>& evaluation_steps(const TrainerConfig& config) {
+  return config.data.eval_augment.empty() ? config.data.augment : config.data.eval_augment;
+}
+
 std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data::Part part) {
   const graph::ModelInfo& model = graph::model_info(config.model);
   tensor::Shape shape = model.input;
@@ -57,13 +61,33 @@ std::unique_ptr<data::Dataset> open_synthetic(const TrainerConfig& config, data:
                               config.seed + (part == data::Part::kTest ? 1 : 0));
 }
 
+// The shorter side that the first step of a list asks for: what may be decoded smaller, as long as
+// it is not below this. 0: there is no telling.
+std::int64_t least_side(const std::vector<augment::Augmentation>& steps) {
+  const auto* resize = steps.empty() ? nullptr : std::get_if<augment::Resize>(&steps.front());
+  return resize == nullptr ? 0 : resize->size;
+}
+
+data::PictureOptions picture_options(const TrainerConfig& config, data::Part part) {
+  data::PictureOptions options;
+  options.channels = config.data.channels == 0 ? 3 : config.data.channels;
+  const auto& shape = config.data.shape;
+  if (shape.size() == 3) options.raw = {1, shape[0], shape[1], shape[2]};
+  options.apply_orientation = config.data.orientation == Orientation::kApply;
+  if (config.data.decode == Decoding::kScaled) {
+    options.least_side =
+        least_side(part == data::Part::kTest ? evaluation_steps(config) : config.data.augment);
+  }
+  return options;
+}
+
 std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part) {
   const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
   switch (config.data.format) {
     case DataFormat::kMnist: {
       auto digits = data::open_mnist(
           separate ? fs::path(config.data.eval_path) : data_directory(config), part);
-      if (config.data.channels == 1) return digits;
+      if (config.data.channels <= 1) return digits;
       return data::repeat_channels(std::move(digits), config.data.channels);
     }
     case DataFormat::kCifar10:
@@ -71,8 +95,18 @@ std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part
                                 part);
     case DataFormat::kSynthetic:
       return open_synthetic(config, part);
+    case DataFormat::kImageFolder:
+      return data::open_image_folder(data_directory(config), config.data.eval_path, part,
+                                     picture_options(config, part));
+    case DataFormat::kRecordIo:
+      return data::open_records(data_directory(config), config.data.eval_path, part,
+                                picture_options(config, part));
   }
   throw Error(ExitCode::kInternal, "[data] unknown format");
+}
+
+bool is_decoded(DataFormat format) {
+  return format == DataFormat::kImageFolder || format == DataFormat::kRecordIo;
 }
 
 int cores() {
@@ -161,7 +195,15 @@ std::unique_ptr<data::Dataset> open_test_set(const TrainerConfig& config) {
 }
 
 std::unique_ptr<data::Dataset> open_training_set(const TrainerConfig& config) {
-  return open(config, data::Part::kTraining);
+  auto dataset = open(config, data::Part::kTraining);
+  if (config.data.limit == 0) return dataset;
+  return data::first_of(std::move(dataset), config.data.limit);
+}
+
+int loader_threads(const TrainerConfig& config, int ranks_here) {
+  if (config.data.workers > 0) return static_cast<int>(config.data.workers);
+  if (!is_decoded(config.data.format)) return 1;
+  return std::clamp(cores() / std::max(1, ranks_here), 1, 16);
 }
 
 int threads_per_rank(const TrainerConfig& config, int ranks_here) {
@@ -193,7 +235,9 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.split = config.data.split;
   options.last_batch = config.data.last_batch;
   options.preprocessing = config.data.augment;
-  options.data_workers = static_cast<int>(config.data.workers);
+  options.evaluation_preprocessing = evaluation_steps(config);
+  options.skip_bad_samples = config.data.bad_samples == BadSamples::kSkip;
+  options.data_workers = loader_threads(config, 1);
   options.epochs = config.epochs;
   options.steps = config.steps;
   if (!options.epochs && !options.steps) options.epochs = 10;

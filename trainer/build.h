@@ -25,6 +25,9 @@ std::unique_ptr<data::Dataset> open_test_set(const contract::TrainerConfig& conf
 // anyWorldSize takes one, whatever the machine, unless the configuration says otherwise.
 int threads_per_rank(const contract::TrainerConfig& config, int ranks_here);
 
+// Threads of each of `ranks_here` ranks that read and prepare images.
+int loader_threads(const contract::TrainerConfig& config, int ranks_here);
+
 std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& config, int threads);
 
 // `env` is that of a rank in a job, or nothing for a training started by hand.

@@ -5,6 +5,20 @@
 
 namespace coxswain {
 
+struct PackFlags {
+  std::string from;              // a folder, mnist or cifar10
+  std::string data;              // where mnist or cifar10 lie
+  std::string to;                // FILE.rec, or a folder for both parts
+  std::string part = "train";
+  std::string encoding;          // keep | jpeg | png | raw
+  int resize = 0;                // the shorter side
+  int quality = 95;
+  int shards = 1;
+  int workers = 0;               // 0: as many as cores
+  std::string check;             // FILE.rec
+  std::string index;             // a folder
+};
+
 // What main parsed; each command reads its own part. Configuration flags (--batchSize=128) are
 // passed on as they are.
 struct CommandLine {
@@ -16,6 +30,7 @@ struct CommandLine {
   std::string output;      // export: FILE.safetensors
   std::string launcher = "mpi";      // worker: mpi | env
   std::vector<std::string> command;  // worker, rank: CMD...
+  PackFlags pack;
   double seconds = 3;                // bench: of each measurement
 };
 
@@ -25,6 +40,7 @@ int run_server(const CommandLine& line);
 int run_eval(const CommandLine& line);
 int run_export(const CommandLine& line);
 int run_models(const CommandLine& line);
+int run_pack(const CommandLine& line);
 int run_bench(const CommandLine& line);
 
 }  // namespace coxswain

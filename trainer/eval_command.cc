@@ -11,6 +11,7 @@
 #include "trainer/graph/models/models.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/start_up.h"
 
 namespace coxswain {
 
@@ -40,8 +41,9 @@ int run_eval(const CommandLine& line) {
   const auto dataset = open_test_set(config);
   const auto backend = make_backend(config, threads_per_rank(config, 1));
   const train::TrainOptions options = make_train_options(config, std::nullopt);
-  const graph::Graph graph =
-      graph::build_model(options.model, dataset->sample_shape(), dataset->classes(), 0);
+  const tensor::Shape input =
+      augment::result_of(train::evaluation_steps(options), dataset->sample_shape());
+  const graph::Graph graph = graph::build_model(options.model, input, dataset->classes(), 0);
   const graph::Program program =
       graph::compile(graph, options.batch_size, options.precision, graph::Mode::kTraining);
   const auto parameters =
@@ -51,9 +53,13 @@ int run_eval(const CommandLine& line) {
   const auto communicator = comm::make_solo_communicator();
   const std::int64_t batch =
       options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
+  data::BadSampleLog skipped;
   const train::Scores scores =
-      train::evaluate(executables, *dataset, {batch, options.preprocessing, options.data_workers},
+      train::evaluate(executables, *dataset,
+                      {batch, train::evaluation_steps(options), options.data_workers,
+                       options.skip_bad_samples ? &skipped : nullptr},
                       *communicator, {1, options.virtual_shards, 1});
+  for (const std::string& bad : skipped.first()) fmt::print(stderr, "passed over {}\n", bad);
   if (line.log_format == "json") {
     fmt::print(
         "{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{}"

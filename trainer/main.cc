@@ -36,6 +36,28 @@ int run_rank(const CommandLine& line) { return coxswain::launch::run_rank({line.
 
 using Run = std::function<int(const CommandLine&)>;
 
+void add_pack_flags(CLI::App& command, coxswain::PackFlags& flags) {
+  command.add_option("--from", flags.from, "a folder with train/ and val/, or mnist, or cifar10");
+  command.add_option("--data", flags.data, "where mnist or cifar10 lie; without it as in training");
+  command.add_option("--to", flags.to, "FILE.rec, or a folder for train.rec and val.rec");
+  command.add_option("--part", flags.part, "which part FILE.rec is of")
+      ->check(CLI::IsMember({"train", "val"}));
+  command
+      .add_option("--encoding", flags.encoding,
+                  "keep the files as they are (of a folder, without --resize), or jpeg, png, raw")
+      ->check(CLI::IsMember({"keep", "jpeg", "png", "raw"}));
+  command.add_option("--resize", flags.resize, "length of the shorter side")
+      ->check(CLI::Range(1, 8192));
+  command.add_option("--quality", flags.quality, "of jpeg")->check(CLI::Range(1, 100));
+  command.add_option("--shards", flags.shards, "files to spread it over")
+      ->check(CLI::Range(1, 10000));
+  command.add_option("--workers", flags.workers, "threads")->check(CLI::Range(1, 64));
+  command.add_option("--check", flags.check, "read every record of this file, and say what is bad");
+  command.add_option("--index", flags.index,
+                     "write the index of a folder with train/ and val/ beside them, so that no run "
+                     "has to list them");
+}
+
 // A subcommand whose flags are the configuration's own, and those named in `with`.
 void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::string& name,
                  const std::string& help, Run run) {
@@ -71,6 +93,7 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   }
   if (name == "export")
     command->add_option("--output", line.output, "FILE.safetensors")->required();
+  if (name == "pack") add_pack_flags(*command, line.pack);
   if (name == "worker") {
     command
         ->add_option("--launcher", line.launcher,
@@ -97,6 +120,7 @@ int parse_and_run(int argc, char** argv) {
       coxswain::run_server);
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
   add("export", "write a checkpoint's weights as one safetensors file", coxswain::run_export);
+  add("pack", "make MXNet's .rec files of pictures, and check them", coxswain::run_pack);
   add("bench", "measure training steps of a configuration", coxswain::run_bench);
   add("models", "list the models", coxswain::run_models);
   add("worker", "first process of a worker: start and supervise its ranks", run_worker);

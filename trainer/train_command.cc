@@ -179,6 +179,7 @@ class RankProcess {
   ExitCode train(const contract::TrainerConfig& config) {
     train::TrainOptions options = make_train_options(config, env_);
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
+    options.data_workers = loader_threads(config, ranks_on_this_machine(env_));
     auto communicator = make_communicator(
         config, env_, [this](const comm::PeerLost& lost) { leave(lost, reason_of(lost.code())); });
     const bool apart = trains_apart(config, env_);

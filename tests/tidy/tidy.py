@@ -16,6 +16,7 @@ EDGES = {
     "trainer/options": [],
     "trainer/tensor": [],
     "trainer/augment": ["trainer/tensor"],
+    "trainer/picture": ["trainer/augment", "trainer/tensor"],
     "trainer/compress": ["trainer/options", "trainer/tensor"],
     "trainer/graph": ["trainer/options", "trainer/tensor"],
     "trainer/graph/models": ["trainer/graph", "trainer/options", "trainer/tensor"],
@@ -23,7 +24,7 @@ EDGES = {
     "trainer/backend": ["trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/reference": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/onednn": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
-    "trainer/data": ["trainer/options", "trainer/augment", "trainer/tensor"],
+    "trainer/data": ["trainer/options", "trainer/augment", "trainer/picture", "trainer/tensor"],
     "trainer/comm": ["trainer/tensor"],
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
     "trainer/comm/tcp": ["trainer/comm", "trainer/net", "trainer/tensor"],
@@ -60,13 +61,15 @@ THIRD_PARTY = {
     r"(cpprest|pplx)/": ["operator/kube/http_transport"],
     r"prometheus/": ["operator/controller/metrics"],
     r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],
+    r"(jpeglib|jerror)\.h": ["trainer/picture/jpeg"],
+    r"png\.h": ["trainer/picture/png"],
     r"zlib\.h": ["trainer/data/", "trainer/checkpoint/"],
 }
 
 # The pure core: values in, values out.
 PURE = ["operator/job/", "operator/convert/", "operator/kube/watch.", "operator/kube/list_page", "operator/controller/lease",
         "operator/cluster/pod", "operator/cluster/judge",
-        "trainer/options/", "trainer/augment/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
+        "trainer/options/", "trainer/augment/", "trainer/picture/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/compress/",
         "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/push_", "trainer/ps/server", "trainer/ps/shard",
         "trainer/ps/sync", "trainer/ps/async_server", "trainer/ps/async_training",

@@ -50,10 +50,23 @@ struct Random {
   SampleKey key;
   std::uint32_t stream = 0;
 
-  std::array<std::uint32_t, 4> words() const {
+  // Four of them; further ones by `index`.
+  std::array<std::uint32_t, 4> words(std::uint32_t index = 0) const {
     return tensor::philox(key.seed, {static_cast<std::uint32_t>(key.sample_id),
-                                     static_cast<std::uint32_t>(key.epoch), stream, 0});
+                                     static_cast<std::uint32_t>(key.epoch), stream, index});
   }
 };
+
+// A word as a number in [0, 1), and as one of `count` places.
+inline double uniform(std::uint32_t word) { return word * 0x1.0p-32; }
+inline double between(double low, double high, std::uint32_t word) {
+  return low + (high - low) * uniform(word);
+}
+inline std::int64_t place(std::uint32_t word, std::int64_t count) {
+  return static_cast<std::int64_t>((word * static_cast<std::uint64_t>(count)) >> 32);
+}
+
+// As many pixels as a step may make of an image.
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
 }  // namespace coxswain::augment

@@ -1,5 +1,7 @@
 #include "trainer/data/data_loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -15,6 +17,8 @@ namespace coxswain::data {
 
 namespace {
 
+constexpr int kMostInARow = 100;  // bad samples passed over for one row: then it is no accident
+
 // A batch under way. Its rows are claimed in order and settle in any.
 struct Slot {
   std::unique_ptr<HostBatch> batch;
@@ -29,11 +33,11 @@ struct Slot {
 };
 
 // Lays out a batch that may have been used before.
-Slot make_slot(const Dataset& dataset, BatchRequest request, std::unique_ptr<HostBatch> batch) {
+Slot make_slot(const Dataset& dataset, std::size_t sample, BatchRequest request,
+               std::unique_ptr<HostBatch> batch) {
   const std::size_t valid = request.sample_ids.size();
   assert(request.rows == 0 || request.rows >= static_cast<std::int64_t>(valid));
   const std::size_t rows = request.rows == 0 ? valid : static_cast<std::size_t>(request.rows);
-  const auto sample = static_cast<std::size_t>(dataset.sample_shape().per_sample());
   batch->valid = static_cast<std::int64_t>(valid);
   batch->epoch = request.epoch;
   batch->images.resize(rows * sample);
@@ -44,6 +48,10 @@ Slot make_slot(const Dataset& dataset, BatchRequest request, std::unique_ptr<Hos
     batch->labels[row] = dataset.label(batch->sample_ids[row]);
   }
   return {.batch = std::move(batch), .rows = std::min(rows, valid + 1)};
+}
+
+[[noreturn]] void fail(const Dataset& dataset, std::int64_t id, const BadSample& bad) {
+  throw Error(bad.code(), fmt::format("[data] {}: {}", dataset.name(id), bad.what()));
 }
 
 // The rest of the padding, as its first row.
@@ -60,11 +68,11 @@ struct DataLoader::State {
   State(const Dataset& the_dataset, LoaderOptions the_options, NextRequest the_next_request)
       : dataset(the_dataset),
         options(std::move(the_options)),
-        next_request(std::move(the_next_request)),
-        sample(static_cast<std::size_t>(dataset.sample_shape().per_sample())) {
+        next_request(std::move(the_next_request)) {
     assert(options.depth >= 1 && options.workers >= 1);
     const Preprocessor preprocessor(options.preprocessing, dataset.sample_shape(),
                                     options.training);
+    sample = static_cast<std::size_t>(preprocessor.result().per_sample());
     table.assign(preprocessor.table().begin(), preprocessor.table().end());
     for (int i = 0; i < options.workers; ++i) {
       threads.emplace_back(
@@ -113,9 +121,7 @@ struct DataLoader::State {
     std::exception_ptr thrown;
     try {
       for (; row < end; ++row) {
-        const std::int64_t id = slot.batch->sample_ids[row];
-        preprocessor.run({options.seed, id, slot.batch->epoch}, dataset.read(id, scratch),
-                         std::span(slot.batch->images).subspan(row * sample, sample));
+        prepare_row(*slot.batch, row, preprocessor, scratch);
       }
     } catch (...) {
       thrown = std::current_exception();
@@ -132,6 +138,23 @@ struct DataLoader::State {
     batch_came.notify_one();
   }
 
+  void prepare_row(HostBatch& batch, std::size_t row, Preprocessor& preprocessor,
+                   augment::Scratch& scratch) {
+    std::int64_t id = batch.sample_ids[row];
+    for (int passed_over = 0;; ++passed_over) {
+      try {
+        preprocessor.run({options.seed, id, batch.epoch}, dataset.read(id, scratch),
+                         std::span(batch.images).subspan(row * sample, sample));
+        if (passed_over > 0) batch.labels[row] = dataset.label(id);
+        return;
+      } catch (const BadSample& bad) {
+        if (options.skipped == nullptr || passed_over == kMostInARow) fail(dataset, id, bad);
+        options.skipped->add(dataset.name(id), bad.what());
+        id = (id + 1) % dataset.size();
+      }
+    }
+  }
+
   void ask(std::unique_lock<std::mutex>& lock) {
     asking = true;
     std::unique_ptr<HostBatch> batch;
@@ -145,7 +168,7 @@ struct DataLoader::State {
     try {
       if (std::optional<BatchRequest> request = next_request()) {
         if (batch == nullptr) batch = std::make_unique<HostBatch>();
-        slot = make_slot(dataset, std::move(*request), std::move(batch));
+        slot = make_slot(dataset, sample, std::move(*request), std::move(batch));
       }
     } catch (...) {
       caught = std::current_exception();
@@ -165,7 +188,7 @@ struct DataLoader::State {
   const Dataset& dataset;
   const LoaderOptions options;
   const NextRequest next_request;  // called by the thread that asks
-  const std::size_t sample;        // bytes of an image
+  std::size_t sample = 0;          // bytes of a prepared image
   std::vector<float> table;
 
   mutable std::mutex mutex;

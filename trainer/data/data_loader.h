@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "trainer/data/bad_samples.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/preprocessor.h"
 
@@ -35,11 +36,13 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   int depth = 4;    // batches prepared ahead
   int workers = 1;  // threads that share the rows of a batch
+  BadSampleLog* skipped = nullptr;  // takes note of bad samples, which are passed over; none: throw
 };
 
 // Resource. Prepares batches on threads of its own, a bounded number ahead, in the order of
 // `next_request`, which is called on one of them at a time until it returns nothing. A row depends
-// on its sample alone: any number of threads makes the same batches. Buffers are reused: no
+// on its sample alone: any number of threads makes the same batches. A bad sample that is passed
+// over gives its row, and its label, to the next one that is whole. Buffers are reused: no
 // allocation once warm. The dataset must outlive it; throws Error (65) when the preprocessing does
 // not suit its samples.
 class DataLoader {

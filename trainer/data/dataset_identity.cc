@@ -11,8 +11,7 @@ namespace {
 
 constexpr std::int64_t kHashedLabels = 1 << 20;  // a made-up label takes 20 ns
 
-std::string shape_text(const Dataset& dataset) {
-  const tensor::Shape shape = dataset.sample_shape();
+std::string shape_text(const tensor::Shape& shape) {
   return fmt::format("{}x{}x{}", shape.c, shape.h, shape.w);
 }
 
@@ -29,19 +28,21 @@ std::uint64_t hash_of_labels(const Dataset& dataset) {
 
 std::map<std::string, std::string> identity_of(const Dataset& dataset) {
   return {{"samples", fmt::format("{}", dataset.size())},
-          {"shape", shape_text(dataset)},
+          {"shape", shape_text(dataset.sample_shape())},
           {"classes", fmt::format("{}", dataset.classes())},
           {"labels", fmt::format("{:016x}", hash_of_labels(dataset))}};
 }
 
-void require_one_kind(const Dataset& training, const Dataset& test) {
-  if (training.sample_shape() == test.sample_shape() && training.classes() == test.classes())
-    return;
+void require_one_kind(const Dataset& training, const Dataset& test,
+                      const Preprocessing& training_steps, const Preprocessing& test_steps) {
+  const tensor::Shape shape = augment::result_of(training_steps, training.sample_shape());
+  const tensor::Shape test_shape = augment::result_of(test_steps, test.sample_shape());
+  if (shape == test_shape && training.classes() == test.classes()) return;
   throw Error(
       ExitCode::kBadInput,
       fmt::format("[data] training images are {} in {} classes, test images {} in {}: set "
                   "data.path and data.evalPath to parts of one set",
-                  shape_text(training), training.classes(), shape_text(test), test.classes()));
+                  shape_text(shape), training.classes(), shape_text(test_shape), test.classes()));
 }
 
 }  // namespace coxswain::data

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/preprocessor.h"
 
 namespace coxswain::data {
 
@@ -11,7 +12,10 @@ namespace coxswain::data {
 // and "labels", a hash of them; of a large set, of some a million spread over it.
 std::map<std::string, std::string> identity_of(const Dataset& dataset);
 
-// Throws Error (65) when the test set's images have another shape or number of classes.
-void require_one_kind(const Dataset& training, const Dataset& test);
+// Throws Error (65) when the test set's images have another number of classes, or another shape
+// when they are prepared.
+void require_one_kind(const Dataset& training, const Dataset& test,
+                      const Preprocessing& training_steps = {},
+                      const Preprocessing& test_steps = {});
 
 }  // namespace coxswain::data

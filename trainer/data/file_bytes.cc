@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "trainer/contract/error.h"
@@ -107,6 +108,25 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
   read_exactly(file.value(), bytes, path);
   return bytes;
+}
+
+void write_whole(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+  const auto fail = [&](const std::string& name) {
+    const int cause = errno;
+    unlink(name.c_str());
+    throw Error(ExitCode::kVolume,
+                fmt::format("[data] {}: cannot write: {}", shown(path), std::strerror(cause)));
+  };
+  std::string name = path.native() + ".XXXXXX";
+  const Descriptor file(mkostemp(name.data(), O_CLOEXEC));
+  if (file.value() < 0) fail("");
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t count = write(file.value(), bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail(name);
+    done += static_cast<std::size_t>(count);
+  }
+  if (fchmod(file.value(), 0644) != 0 || rename(name.c_str(), path.c_str()) != 0) fail(name);
 }
 
 }  // namespace coxswain::data

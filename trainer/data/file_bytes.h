@@ -27,4 +27,7 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path);
 // before, because it changed since its size was asked.
 void read_exactly(int descriptor, std::span<std::uint8_t> bytes, const std::filesystem::path& path);
 
+// Makes a file of these bytes, or leaves what was there: never a part. Throws Error (74).
+void write_whole(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+
 }  // namespace coxswain::data

@@ -43,11 +43,32 @@ constexpr Words<Model, 16> words_of(Model) {
            {Model::kResnet50, "resnet50"}}};
 }
 
-enum class DataFormat { kMnist, kCifar10, kSynthetic };
-constexpr Words<DataFormat, 3> words_of(DataFormat) {
+enum class DataFormat { kMnist, kCifar10, kSynthetic, kImageFolder, kRecordIo };
+constexpr Words<DataFormat, 5> words_of(DataFormat) {
   return {{{DataFormat::kMnist, "mnist"},
            {DataFormat::kCifar10, "cifar10"},
-           {DataFormat::kSynthetic, "synthetic"}}};
+           {DataFormat::kSynthetic, "synthetic"},
+           {DataFormat::kImageFolder, "imagefolder"},
+           {DataFormat::kRecordIo, "recordio"}}};
+}
+
+// Whether a JPEG's Exif may turn it.
+enum class Orientation { kIgnore, kApply };
+constexpr Words<Orientation, 2> words_of(Orientation) {
+  return {{{Orientation::kIgnore, "ignore"}, {Orientation::kApply, "apply"}}};
+}
+
+// Whether a JPEG may be decoded at a half, a quarter or an eighth where what follows makes it
+// smaller than that anyway: faster, and other pixels.
+enum class Decoding { kFull, kScaled };
+constexpr Words<Decoding, 2> words_of(Decoding) {
+  return {{{Decoding::kFull, "full"}, {Decoding::kScaled, "scaled"}}};
+}
+
+// What a picture that can't be read does: it ends the run, or the next one takes its place.
+enum class BadSamples { kFail, kSkip };
+constexpr Words<BadSamples, 2> words_of(BadSamples) {
+  return {{{BadSamples::kFail, "fail"}, {BadSamples::kSkip, "skip"}}};
 }
 
 // shuffle: step s is rows [sB, (s+1)B) of the epoch's permutation, rank r its r-th contiguous cut;

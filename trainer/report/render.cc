@@ -123,7 +123,8 @@ std::string render_epoch_line(const train::EpochReport& report, const train::Run
   }
   text += fmt::format("; {} images/s, {:.1f} s", rate(report.samples_per_second), report.seconds);
   if (report.input_bound >= kNoticeableWait) {
-    text += fmt::format("; {:.0f} % of it waiting for data", report.input_bound * 100);
+    text += fmt::format("; {:.0f} % of it waiting for data (raise data.workers)",
+                        report.input_bound * 100);
   }
   if (report.staleness) {
     text += fmt::format("; staleness {:.1f}, at most {}", *report.staleness, report.most_staleness);

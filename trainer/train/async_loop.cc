@@ -129,7 +129,8 @@ void AsyncLoop::start(const ps::Standing& standing) {
                               position_of(now_->state, with_.training), now_->state.step);
   sequence_.emplace(sequence);
   batches_.start(sequence);
-  now_->loader = make_loader(options_, with_, [this] { return batches_.next(); }, kLoaderDepth);
+  now_->loader = make_loader(
+      options_, with_, [this] { return batches_.next(); }, kLoaderDepth, now_->skipped.get());
   base_ = now_->state;
   now_->info.world_size = access_.workers;
   now_->info.ranks_train_apart = true;
@@ -290,7 +291,8 @@ void AsyncLoop::evaluate_now() {
   fail_here(options_, {0, base_.step}, Phase::kEvaluate);
   pull();
   scores_ = evaluate(*now_->executables, *with_.test,
-                     {evaluation_batch(options_), options_.preprocessing, options_.data_workers},
+                     {evaluation_batch(options_), evaluation_steps(options_), options_.data_workers,
+                      now_->skipped.get()},
                      *with_.communicator, now_->cut);
   scored_step_ = base_.step;
   base_.last_accuracy = scores_->accuracy;
@@ -333,6 +335,7 @@ Result AsyncLoop::finish() {
   servers_.end(!base_.finished);
   while (next_event().kind != ps::Event::Kind::kEnd) continue;
   const bool saved = now_->saver && !now_->saver->newest().empty();
+  tell_of_skipped(*now_, with_.observer);
   reporter_->finished(base_, scores_, saved ? now_->saver->newest() : now_->info.resumed_from);
   return result_of(!base_.finished);
 }

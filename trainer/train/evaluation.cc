@@ -53,6 +53,7 @@ LossSums score_rows(backend::Executable& executable, const data::Dataset& datase
   loader_options.preprocessing = options.preprocessing;
   loader_options.training = false;
   loader_options.workers = options.data_workers;
+  loader_options.skipped = options.skipped;
   data::DataLoader loader(dataset, loader_options, [&]() -> std::optional<data::BatchRequest> {
     if (next >= rows.last) return std::nullopt;
     data::BatchRequest request;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/data/bad_samples.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/preprocessor.h"
 #include "trainer/train/executables.h"
@@ -21,8 +22,9 @@ struct Scores {
 struct EvaluationOptions {
   std::int64_t batch =
       256;  // rows a forward pass; the last one is padded and the padding not scored
-  data::Preprocessing preprocessing;  // normalisation alone is applied
+  data::Preprocessing preprocessing;  // applied without chance
   int data_workers = 1;
+  data::BadSampleLog* skipped = nullptr;  // as in data::LoaderOptions
 };
 
 // Each rank (or virtual shard) scores one contiguous cut; the sums travel by the reduction of

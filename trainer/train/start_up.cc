@@ -76,16 +76,21 @@ class StartUp {
         with_(with),
         communicator_(*with.communicator),
         leads_(with.communicator->rank() == 0),
-        graph_(graph::build_model(options.model, with.training.sample_shape(),
-                                  with.training.classes(), options.label_smoothing)),
+        graph_(graph::build_model(
+            options.model, augment::result_of(options.preprocessing, with.training.sample_shape()),
+            with.training.classes(), options.label_smoothing)),
         program_(
             graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)) {
   }
 
   Started run() {
     notes() = options_.notes;
+    if (options_.skip_bad_samples) now_.skipped = std::make_unique<data::BadSampleLog>();
     make_strategy();
-    if (with_.test != nullptr) data::require_one_kind(with_.training, *with_.test);
+    if (with_.test != nullptr) {
+      data::require_one_kind(with_.training, *with_.test, options_.preprocessing,
+                             evaluation_steps(options_));
+    }
     now_.state = first_state(options_, with_);
     now_.state.fingerprint += now_.strategy->fingerprint();
     if (options_.fixed_order) {
@@ -258,13 +263,14 @@ data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
                                               const Collaborators& with,
                                               data::DataLoader::NextRequest next_request,
-                                              int depth) {
+                                              int depth, data::BadSampleLog* skipped) {
   return std::make_unique<data::DataLoader>(
       with.training,
       data::LoaderOptions{.preprocessing = options.preprocessing,
                           .seed = options.seed,
                           .depth = depth,
-                          .workers = options.data_workers},
+                          .workers = options.data_workers,
+                          .skipped = skipped},
       std::move(next_request));
 }
 
@@ -285,6 +291,19 @@ void advance_epoch(checkpoint::State& state, const data::EpochOrder& order) {
   state.epoch_loss_sum = 0;
   state.epoch_correct = 0;
   state.epoch_samples = 0;
+}
+
+void tell_of_skipped(const Started& now, Observer& observer) {
+  if (now.skipped == nullptr || now.skipped->count() == 0) return;
+  std::string text = fmt::format("bad samples that rank {} passed over: {}", now.info.rank,
+                                 now.skipped->count());
+  for (const std::string& bad : now.skipped->first()) text += "; " + bad;
+  observer.warned(text);
+}
+
+const data::Preprocessing& evaluation_steps(const TrainOptions& options) {
+  return options.evaluation_preprocessing ? *options.evaluation_preprocessing
+                                          : options.preprocessing;
 }
 
 std::int64_t evaluation_batch(const TrainOptions& options) {

@@ -26,6 +26,7 @@ struct Started {
   std::unique_ptr<Executables> executables;
   std::unique_ptr<Strategy> strategy;
   std::unique_ptr<Saver> saver;  // rank 0 with a checkpoint directory
+  std::unique_ptr<data::BadSampleLog> skipped;  // where bad samples are passed over
   std::unique_ptr<data::DataLoader> loader;
 };
 
@@ -36,7 +37,12 @@ Started start_up(const TrainOptions& options, const Collaborators& with);
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
                                               const Collaborators& with,
                                               data::DataLoader::NextRequest next_request,
-                                              int depth);
+                                              int depth, data::BadSampleLog* skipped);
+
+// What is told in the end of the samples that this rank passed over.
+void tell_of_skipped(const Started& now, Observer& observer);
+
+const data::Preprocessing& evaluation_steps(const TrainOptions& options);
 
 data::SamplerOptions sampler_of(const TrainOptions& options, const checkpoint::State& state,
                                 const data::Dataset& training);

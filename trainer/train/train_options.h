@@ -60,6 +60,8 @@ struct TrainOptions {
   Split split = Split::kShuffle;
   LastBatch last_batch = LastBatch::kKeep;
   data::Preprocessing preprocessing;
+  std::optional<data::Preprocessing> evaluation_preprocessing;  // none: the same, without chance
+  bool skip_bad_samples = false;
   int data_workers = 1;  // threads that read and prepare images
 
   std::optional<std::int64_t> epochs;

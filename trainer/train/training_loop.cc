@@ -29,7 +29,7 @@ class Training {
         options, with,
         BatchSource(sampler_of(options, state(), with.training), now_.cut, rank_,
                     position_of(state(), with.training), options.epochs.value_or(kNever)),
-        data::LoaderOptions{}.depth);
+        data::LoaderOptions{}.depth, now_.skipped.get());
     if (leads()) with_.observer.started(now_.info);
   }
 
@@ -199,7 +199,8 @@ std::function<checkpoint::Contents()> Training::with_state(
 void Training::evaluate_now() {
   fail_here(Phase::kEvaluate);
   scores_ = evaluate(*now_.executables, *with_.test,
-                     {evaluation_batch(options_), options_.preprocessing, options_.data_workers},
+                     {evaluation_batch(options_), evaluation_steps(options_),
+                      options_.data_workers, now_.skipped.get()},
                      *with_.communicator, now_.cut);
   scored_step_ = state().step;
   state().last_accuracy = scores_->accuracy;
@@ -232,6 +233,7 @@ Result Training::finish() {
   with_.communicator->finish();
   with_.communicator.reset();
   const bool saved = now_.saver && !now_.saver->newest().empty();
+  if (leads()) tell_of_skipped(now_, with_.observer);
   reporter_.finished(state(), scores_, saved ? now_.saver->newest() : now_.info.resumed_from);
   return state().finished ? Result::kSucceeded : Result::kSaved;
 }

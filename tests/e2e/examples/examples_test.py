@@ -10,9 +10,11 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -166,6 +168,45 @@ def python_with_torch():
     return None
 
 
+def png(path, pixels, width, height):
+    """A PNG of bytes, three a pixel."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    lines = b"".join(b"\0" + pixels[3 * width * y:3 * width * (y + 1)] for y in range(height))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+                     + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+def digits_in_folders(directory, training, test):
+    """The first digits of the real set, 32 x 32 in colour, in a folder for each class."""
+    digits = harness.first_digits(directory / "idx", training, test)
+    for part, name, count in (("train", "train", training), ("val", "t10k", test)):
+        images = (digits / f"{name}-images-idx3-ubyte").read_bytes()[16:]
+        labels = (digits / f"{name}-labels-idx1-ubyte").read_bytes()[8:]
+        for i in range(count):
+            rows = [images[784 * i + 28 * y:784 * i + 28 * y + 28] for y in range(28)]
+            rows = [bytes(32)] * 2 + [bytes(2) + row + bytes(2) for row in rows] + [bytes(32)] * 2
+            grey = b"".join(rows)
+            png(directory / part / str(labels[i]) / f"{i:05}.png", bytes(v for g in grey for v in (g, g, g)), 32, 32)
+    return directory
+
+
+def check_pictures(name, training, test, changes, pack=False):
+    """An example on digits that are made as its data are."""
+    def check(directory, _full, _small):
+        data = digits_in_folders(directory / "made", training, test)
+        if pack:
+            (directory / "records").mkdir()
+            subprocess.run([harness.BIN / "coxswain-trainer", "pack", "--from", data, "--to",
+                            directory / "records"], check=True, capture_output=True)
+            data = directory / "records"
+        text = changed(name, {**changes, r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}",
+                              r"epochs: \d+": "epochs: 1"})
+        return train(directory / "run", text, 1, 0.05, ["--volume", f"data={data}"])[1]
+    return check
+
+
 def check_pytorch(directory, _full, _small):
     found = python_with_torch()
     if found is None:
@@ -208,6 +249,13 @@ def main():
     checks |= {"d2l-parameter-server.yaml": check_lab,
                "mxnet.yaml, asynchronous": check_asynchronous,
                "elastic.yaml, sizes": check_sizes, "suspended.yaml, as it stands": check_suspended,
+               "d2l-folder.yaml": check_pictures("d2l-folder.yaml", 160, 80,
+                                                 {"limit: 800": "limit: 64", "batchSize: 128": "batchSize: 16"}),
+               "cifar10.yaml": check_pictures("cifar10.yaml", 1000, 200, {"batchSize: 128": "batchSize: 32"}, True),
+               "imagenet.yaml": check_pictures("imagenet.yaml", 24, 80, {
+                   "batchSize: 256": "batchSize: 4", "replicas: 2": "replicas: 1",
+                   # a handful of images: no rate of a large batch
+                   "lr: 1.0": "lr: 0.001"}),
                "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks} | {"d2l-all-reduce.yaml"}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}

@@ -183,7 +183,7 @@ std::vector<Case> values() {
       {"training_of_a_tpu",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: TPUStrategy\n")},
       {"training_not_in_this_version",
-       with_training("    model: mlp\n    data: {format: recordio}\n")},
+       with_training("    model: mlp\n    data: {format: mnist}\n    optimizer: {name: lars}\n")},
       {"training_too_few_shards",
        std::string(kHead) + kMeta +
            "spec:\n  replicaSpecs: {Worker: {replicas: 9}}\n  training: {model: mlp, data: "

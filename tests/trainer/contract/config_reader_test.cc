@@ -1,6 +1,7 @@
 #include "trainer/contract/config/config_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,6 +27,8 @@ std::string error_of(std::string_view yaml, const std::vector<std::string>& flag
     return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
   }
 }
+
+std::string augmentations() { return fmt::format("{}", fmt::join(augment::kNames, ", ")); }
 
 struct BadCase {
   std::string input;
@@ -353,7 +356,8 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {synthetic + ", shape: [1, 28, 2.5]}",
        "65 [config] job.yaml:2:42: data.shape[2]: must be an integer, got 2.5"},
       {synthetic + ", path: /data}",
-       "65 [config] job.yaml:2:27: data.path: only with data.format one of mnist, cifar10; here it "
+       "65 [config] job.yaml:2:27: data.path: only with data.format one of mnist, cifar10, "
+       "imagefolder, recordio; here it "
        "is synthetic"},
       {synthetic + ", shape: [1, 8, 12], augment: [{pad-crop: {pad: 8}}]}",
        "65 [config] job.yaml:2:46: data.augment: pad 8 must be below the image's side, 8"},
@@ -373,7 +377,8 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "cifar-resnet50, cifar-resnet56, cifar-resnet110, cifar-resnet164, resnet18, resnet34, "
        "resnet50"},
       {"model: mlp",
-       "65 [config] job.yaml:1:1: data.format: required: one of mnist, cifar10, synthetic"},
+       "65 [config] job.yaml:1:1: data.format: required: one of mnist, cifar10, synthetic, "
+       "imagefolder, recordio"},
       {"",
        "65 [config] job.yaml:1:1: model: required: one of singa-cnn, keras-cnn, mlp, lenet, "
        "d2l-resnet18, cifar-resnet8, cifar-resnet20, cifar-resnet32, cifar-resnet44, "
@@ -399,26 +404,31 @@ TEST(ConfigReader, accepts_what_the_rules_allow) {
 
 TEST(ConfigReader, says_what_is_wrong_with_an_augmentation) {
   const std::vector<BadCase> cases{
-      {"flip", "4:12: data.augment: must be a list of pad-crop, flip, normalise, got \"flip\""},
+      {"flip", "4:12: data.augment: must be a list of " + augmentations() +
+           ", got \"flip\""},
       {"[flop]",
-       "4:13: data.augment[0].flop: unknown augmentation; one of pad-crop, flip, normalise"},
+       "4:13: data.augment[0].flop: unknown augmentation; one of " + augmentations()},
       {"[flip, {flip: {p: 1}}]", "4:26: data.augment[1].flip: takes no options"},
       {"[{pad-crop: {pads: 4}}]",
-       "4:25: data.augment[0].pad-crop: unknown option \"pads\"; one of pad, mode, offsets"},
-      {"[{pad-crop: {pad: 0}}]",
-       "4:30: data.augment[0].pad-crop.pad: must be an integer, 1..4096, got \"0\""},
+       "4:25: data.augment[0].pad-crop: unknown option \"pads\"; one of pad, mode, offsets, size, "
+       "fill"},
+      {"[{pad-crop: {pad: -1}}]",
+       "4:30: data.augment[0].pad-crop.pad: must be an integer, 0..4096, got \"-1\""},
       {"[{pad-crop: {pad: 1.5}}]",
-       "4:30: data.augment[0].pad-crop.pad: must be an integer, 1..4096, got \"1.5\""},
+       "4:30: data.augment[0].pad-crop.pad: must be an integer, 0..4096, got \"1.5\""},
       {"[{pad-crop: {mode: mirror}}]",
-       "4:31: data.augment[0].pad-crop.mode: must be one of zero, symmetric, got \"mirror\""},
+       "4:31: data.augment[0].pad-crop.mode: must be one of zero, symmetric, reflect, fill, "
+       "got \"mirror\""},
       {"[{pad-crop: {offsets: 3}}]",
        "4:34: data.augment[0].pad-crop.offsets: must be one of inclusive, singa, got \"3\""},
       {"[{pad-crop: 4}]", "4:24: data.augment[0].pad-crop: must be a mapping, got \"4\""},
       {"[{pad-crop: {}, flip: {}}]",
-       "4:13: data.augment[0]: must be one of pad-crop, flip, normalise, or one of them with its "
+       "4:13: data.augment[0]: must be one of " + augmentations() +
+           ", or one of them with its "
        "options"},
       {"[[flip]]",
-       "4:13: data.augment[0]: must be one of pad-crop, flip, normalise, or one of them with its "
+       "4:13: data.augment[0]: must be one of " + augmentations() +
+           ", or one of them with its "
        "options"},
       {"[normalise]",
        "4:13: data.augment[0].normalise.mean: must be a list of numbers, one a channel (and 1 "

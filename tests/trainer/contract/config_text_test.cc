@@ -109,7 +109,7 @@ TEST(ConfigText, yaml_holds_what_differs_from_the_defaults) {
       "data:\n"
       "  format: mnist\n"
       "  path: \"/data/\\\"odd\\\\ name\"\n"
-      "  augment: [{pad-crop: {pad: 4, mode: zero, offsets: singa}}, flip, "
+      "  augment: [{pad-crop: {pad: 4, mode: zero, offsets: singa, size: 0, fill: 127}}, flip, "
       "{normalise: {mean: [0.1307], std: [0.3081]}}]\n"
       "steps: 7\n"
       "optimizer:\n"
@@ -137,7 +137,7 @@ TEST(ConfigText, identity_and_trajectory_are_disjoint_and_leave_free_keys_out) {
   const TrainerConfig config = read_config("model: mlp\ndata: {format: mnist}", "", {}).config;
   EXPECT_EQ(identity(config), (std::map<std::string, std::string>{{"model", "mlp"},
                                                                   {"data.format", "mnist"},
-                                                                  {"data.channels", "1"},
+                                                                  {"data.channels", "auto"},
                                                                   {"data.shape", "[]"},
                                                                   {"data.classes", "auto"},
                                                                   {"optimizer.name", "sgd"}}));

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
@@ -174,6 +175,34 @@ TEST(Augment, draws_every_offset_about_equally_often_and_singas_never_the_last) 
       for (const auto& [offset, count] : counts) EXPECT_NEAR(count, 9000 / choices, 150) << offset;
     }
   }
+}
+
+// numpy.pad([1, 2, 3, 4], 2, ...) by rows of all five places.
+TEST(Augment, pads_in_other_ways_and_cuts_other_sizes) {
+  const Shape square{1, 1, 4, 4};
+  const std::vector<std::uint8_t> columns = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4};
+  const auto rows_of = [&](const PadCrop& step) {
+    std::set<std::vector<int>> rows;
+    for (std::int64_t id = 0; id < 200; ++id) {
+      Preprocessor preprocessor({step}, square, true);
+      std::vector<std::uint8_t> out(static_cast<std::size_t>(preprocessor.result().per_sample()));
+      preprocessor.run({1, id, 0}, {square, columns}, out);
+      rows.insert({out.begin(), out.begin() + preprocessor.result().w});
+    }
+    return rows;
+  };
+  EXPECT_THAT(rows_of({.pad = 2, .mode = Mode::kReflect}),
+              ::testing::UnorderedElementsAre(
+                  std::vector{3, 2, 1, 2}, std::vector{2, 1, 2, 3}, std::vector{1, 2, 3, 4},
+                  std::vector{2, 3, 4, 3}, std::vector{3, 4, 3, 2}));
+  EXPECT_THAT(rows_of({.pad = 0, .size = 3}),
+              ::testing::UnorderedElementsAre(std::vector{1, 2, 3}, std::vector{2, 3, 4}));
+  EXPECT_THAT(rows_of({.pad = 1, .mode = Mode::kFill, .size = 6, .fill = 9}),
+              ::testing::UnorderedElementsAre(std::vector{9, 9, 9, 9, 9, 9}));
+  Preprocessor settled({PadCrop{.pad = 1, .size = 2}}, square, false);
+  std::vector<std::uint8_t> out(4);
+  settled.run({}, {square, columns}, out);
+  EXPECT_THAT(out, ::testing::ElementsAre(2, 3, 2, 3));
 }
 
 TEST(Augment, flips_half_of_the_images_left_to_right) {

@@ -8,8 +8,10 @@
 
 #include "tests/support/training_changes.h"
 #include "tests/trainer/data/data_files.h"
+#include "tests/trainer/picture/ppm.h"
 #include "tests/trainer/train/checkpoint_helper.h"
 #include "tests/trainer/train/training_fixture.h"
+#include "trainer/data/record.h"
 #include "trainer/build.h"
 #include "trainer/communicators.h"
 
@@ -126,9 +128,25 @@ class Places {
         test::write_file(directory / fmt::format("{}-labels-idx1-ubyte", part),
                          test::idx_labels(16));
       }
+      put_pictures(directory, first);
       for (const char* batch : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
                                 "data_batch_5", "test_batch"})
         test::write_file(directory / fmt::format("{}.bin", batch), test::cifar_records(4));
+    }
+  }
+  // As a folder and as records; all are turned by their Exif. Of "two" one is no picture.
+  static void put_pictures(const fs::path& directory, int first) {
+    for (const char* part : {"train", "val"}) {
+      test::Bytes records;
+      for (const char* name : {"cat/1.jpg", "cat/2.jpg", "dog/1.jpg", "dog/2.jpg"}) {
+        fs::create_directories((directory / part / name).parent_path());
+        const bool is_broken = first > 0 && std::string_view(name) == "dog/1.jpg";
+        const auto bytes = is_broken ? test::Bytes{1, 2, 3}
+                                     : test::file_bytes(test::picture_file("turned.jpg"));
+        test::write_file(directory / part / name, bytes);
+        data::append_record(records, name[0] == 'c' ? 0 : 1, 0, bytes);
+      }
+      test::write_file(directory / fmt::format("{}.rec", part), records);
     }
   }
   std::string path() const { return root_.path().string(); }

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "trainer/contract/config/config_fields.h"
 #include "trainer/contract/config/config_value.h"
@@ -27,6 +28,14 @@ class OptionReader {
   void fail(const YAML::Node& node, const std::string& name, const std::string& what) {
     report_(node, name.empty() ? key_ : fmt::format("{}.{}", key_, name), what);
     ok_ = false;
+  }
+
+  // An option that may stand without its name: `resize: 256`.
+  void take_alone(const std::string& name) {
+    if (!options_.IsScalar() && !options_.IsSequence()) return;
+    YAML::Node named(YAML::NodeType::Map);
+    named[name] = options_;
+    options_.reset(named);
   }
 
   // Refuses every option that is none of `names`.
@@ -69,6 +78,36 @@ class OptionReader {
     value = whole;
   }
 
+  void number(const std::string& name, double min, double max, double& value) {
+    const YAML::Node node = option(name);
+    if (!node.IsDefined()) return;
+    const ParsedNumber number = parse_number(node);
+    if (!number.problem.empty() || number.value < min || number.value > max) {
+      fail(node, name, fmt::format("must be a number, {}..{}, got {}", number_text(min),
+                                   number_text(max), describe(node)));
+      return;
+    }
+    value = number.value;
+  }
+
+  // The least and the most: two numbers that do not fall.
+  void range(const std::string& name, double min, double max, std::array<double, 2>& values) {
+    const YAML::Node node = option(name);
+    if (!node.IsDefined()) return;
+    const auto expected = fmt::format("must be [least, most], each {}..{}", number_text(min),
+                                      number_text(max));
+    if (!node.IsSequence() || node.size() != 2) return fail(node, name, expected);
+    std::array<double, 2> read{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const ParsedNumber number = parse_number(node[i]);
+      read[i] = number.value;
+      if (!number.problem.empty() || read[i] < min || read[i] > max)
+        return fail(node[i], name, expected);
+    }
+    if (read[0] > read[1]) return fail(node, name, expected);
+    values = read;
+  }
+
   // A list of finite numbers, each above `min`.
   void numbers(const std::string& name, double min, std::vector<double>& values) {
     const YAML::Node node = option(name);
@@ -76,6 +115,7 @@ class OptionReader {
       fail(node.IsDefined() ? node : options_, name, "must be a list of numbers, one a channel");
       return;
     }
+    values.clear();
     for (const auto& entry : node) {
       ParsedNumber number = parse_number(entry);
       if (number.problem.empty() && number.value <= min) {
@@ -92,7 +132,7 @@ class OptionReader {
     return options_.IsMap() ? options_[name] : YAML::Node(YAML::NodeType::Undefined);
   }
 
-  const YAML::Node options_;
+  YAML::Node options_;
   std::string key_;
   const ReportError& report_;
   bool ok_ = true;
@@ -101,6 +141,15 @@ class OptionReader {
 // What an augmentation's options are called.
 struct OptionNames {
   std::vector<std::string_view> names;
+
+  template <class... Rest>
+  void number(std::string_view name, const Rest&...) {
+    names.push_back(name);
+  }
+  template <class... Rest>
+  void range(std::string_view name, const Rest&...) {
+    names.push_back(name);
+  }
 
   template <class... Rest>
   void integer(std::string_view name, const Rest&...) {
@@ -123,6 +172,13 @@ struct OptionTexts {
   void integer(std::string_view name, std::int64_t, std::int64_t, std::int64_t value) {
     texts.push_back(fmt::format("{}: {}", name, value));
   }
+  void number(std::string_view name, double, double, double value) {
+    texts.push_back(fmt::format("{}: {}", name, number_text(value)));
+  }
+  void range(std::string_view name, double, double, const std::array<double, 2>& values) {
+    texts.push_back(
+        fmt::format("{}: [{}, {}]", name, number_text(values[0]), number_text(values[1])));
+  }
   template <class Enum>
   void choice(std::string_view name, Enum value) {
     texts.push_back(fmt::format("{}: {}", name, word(words_of(value), value)));
@@ -136,6 +192,7 @@ struct OptionTexts {
 
 template <class Step>
 std::optional<Augmentation> read_options(OptionReader& reader) {
+  if constexpr (requires { Step::kMain; }) reader.take_alone(std::string(Step::kMain));
   Step step;
   OptionNames options;
   Step::visit_options(step, options);

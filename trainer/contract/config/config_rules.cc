@@ -37,9 +37,26 @@ tensor::Shape image_shape(const DataConfig& data) {
     case DataFormat::kCifar10:
       return {1, 3, 32, 32};
     case DataFormat::kSynthetic:
+    case DataFormat::kImageFolder:
+    case DataFormat::kRecordIo:
       if (data.shape.size() == 3) return {1, data.shape[0], data.shape[1], data.shape[2]};
+      break;
   }
-  return {1, 0, 0, 0};
+  if (data.format == DataFormat::kSynthetic) return {1, 0, 0, 0};
+  return {1, data.channels == 0 ? 3 : data.channels, 0, 0};
+}
+
+void check_augment(const DataConfig& data, const std::set<std::string, std::less<>>& given,
+                   const ReportRule& report) {
+  const tensor::Shape shape = image_shape(data);
+  const auto problems = augment::problems_of(data.augment, shape);
+  for (const auto& problem : problems) report("data.augment", problem);
+  for (const auto& problem : augment::problems_of(data.eval_augment, shape)) {
+    report("data.evalAugment", problem);
+  }
+  if (given.contains("data.evalAugment") && data.eval_augment.empty()) {
+    report("data.evalAugment", "must not be empty: leave it out, and it is data.augment");
+  }
 }
 
 void check_schedule(const TrainerConfig& config, const ReportRule& report) {
@@ -117,9 +134,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
     report("data.shape",
            fmt::format("must be three numbers, [C, H, W], got {}", config.data.shape.size()));
   }
-  for (const auto& problem : augment::problems_of(config.data.augment, image_shape(config.data))) {
-    report("data.augment", problem);
-  }
+  check_augment(config.data, given, report);
   if (config.optimizer.name == OptimizerKind::kNesterov && config.optimizer.momentum == 0) {
     report("optimizer.momentum", "must be above 0 with nesterov");
   }

@@ -16,10 +16,15 @@ struct DataConfig {
   std::string eval_path;  // empty: path
   Split split = Split::kShuffle;
   LastBatch last_batch = LastBatch::kKeep;
-  std::int64_t workers = 1;
+  std::int64_t workers = 0;  // 0: auto
   std::vector<augment::Augmentation> augment;
-  std::int64_t channels = 1;        // mnist: how often the grey one is repeated
-  std::vector<std::int64_t> shape;  // synthetic: C, H, W; empty: the model's own input
+  std::vector<augment::Augmentation> eval_augment;  // empty: augment
+  Orientation orientation = Orientation::kIgnore;
+  Decoding decode = Decoding::kFull;
+  BadSamples bad_samples = BadSamples::kFail;
+  std::int64_t limit = 0;           // training samples: the first ones; 0: all
+  std::int64_t channels = 0;        // 0: mnist 1, pictures 3
+  std::vector<std::int64_t> shape;  // synthetic, raw records: C, H, W
   std::int64_t classes = 0;         // synthetic; 0: the model's own
   std::int64_t size = 10000;        // synthetic: training samples
   bool operator==(const DataConfig&) const = default;

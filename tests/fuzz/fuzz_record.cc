@@ -1,0 +1,24 @@
+#include <cstdlib>
+#include <vector>
+
+#include "trainer/data/folder_index.h"
+#include "trainer/data/record.h"
+
+// Any bytes are a record or a problem, and an index or none; what is read can be written again.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
+  using namespace coxswain;
+  std::vector<std::uint8_t> bytes(input, input + size);
+  const data::ParsedRecord parsed = data::parse_record(bytes);
+  if (parsed.problem.empty()) {
+    std::vector<std::uint8_t> again;
+    data::append_record(again, static_cast<std::int32_t>(parsed.record.label), parsed.record.id,
+                        parsed.record.image);
+    const data::ParsedRecord second = data::parse_record(again);
+    if (!second.problem.empty() || second.record.image.size() != parsed.record.image.size())
+      std::abort();
+  }
+  if (const auto index = data::decode_index({input, size})) {
+    if (data::decode_index(data::encode(*index)) != index) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/test_flags.h"
+#include "tests/trainer/data/data_files.h"
+#include "tests/trainer/picture/ppm.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/record.h"
+#include "trainer/data/record_file.h"
+
+namespace coxswain::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::bytes_of;
+using test::error_of;
+using ::testing::ElementsAre;
+
+constexpr std::uint8_t kMagicBytes[] = {0x0a, 0x23, 0xd7, 0xce};
+
+class RecordTest : public ::testing::Test {
+ protected:
+  const fs::path& path() const { return directory_.path(); }
+  fs::path file() const { return path() / "train.rec"; }
+  void write(const Bytes& bytes) const { test::write_file(file(), bytes); }
+  std::unique_ptr<Dataset> open(const PictureOptions& options = {}) const {
+    return open_records(path(), {}, Part::kTraining, options);
+  }
+  std::string problem() const {
+    return error_of([&] { RecordFile{file()}; }, path());
+  }
+  static Bytes of_pictures() {
+    Bytes records;
+    append_record(records, 1, 7, test::file_bytes(test::picture_file("rgb.png")));
+    append_record(records, 0, 8, test::file_bytes(test::picture_file("colour.jpg")));
+    return records;
+  }
+
+ private:
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(RecordTest, reads_what_was_packed) {
+  write(of_pictures());
+  const auto dataset = open();
+  EXPECT_EQ(dataset->size(), 2);
+  EXPECT_EQ(dataset->classes(), 2);
+  EXPECT_EQ(dataset->sample_shape(), (tensor::Shape{1, 3, 13, 21}));
+  EXPECT_EQ(dataset->label(0), 1);
+  EXPECT_EQ(bytes_of(*dataset, 0), test::read_ppm("rgb.png.ppm").pixels);
+  EXPECT_THAT(dataset->name(1), ::testing::EndsWith("train.rec: record 1"));
+}
+
+// mxnet.recordio.MXRecordIO wrote it: two images, of bytes that hold the magic at 0, 4 and 6.
+TEST_F(RecordTest, reads_mxnets_own_file) {
+  const RecordFile records{test::picture_file("mxnet.rec")};
+  ASSERT_EQ(records.size(), 3);
+  std::vector<Bytes> images;
+  std::vector<int> labels;
+  Bytes written;
+  for (std::int64_t i = 0; i < records.size(); ++i) {
+    Bytes bytes;
+    records.read(i, bytes);
+    const ParsedRecord parsed = parse_record(bytes);
+    EXPECT_EQ(parsed.problem, "");
+    images.emplace_back(parsed.record.image.begin(), parsed.record.image.end());
+    labels.push_back(records.label(i));
+    append_record(written, labels.back(), parsed.record.id, images.back());
+  }
+  const auto magic = [](Bytes before, const Bytes& after) {
+    before.insert(before.end(), std::begin(kMagicBytes), std::end(kMagicBytes));
+    before.insert(before.end(), after.begin(), after.end());
+    return before;
+  };
+  EXPECT_EQ(images[0], magic({}, magic({}, {1, 2, 3})));
+  EXPECT_EQ(images[1], magic({5, 6}, {}));
+  EXPECT_EQ(images[2], (Bytes{9}));
+  EXPECT_THAT(labels, ElementsAre(3, 0, 1));
+  EXPECT_EQ(written, test::file_bytes(test::picture_file("mxnet.rec")));
+}
+
+TEST_F(RecordTest, reads_raw_images_of_a_shape) {
+  Bytes records;
+  append_record(records, 0, 0, Bytes{1, 2, 3, 4, 5, 6});
+  append_record(records, 1, 1, Bytes{1, 2, 3, 4, 5});
+  write(records);
+  const auto dataset = open({.raw = {1, 1, 2, 3}});
+  EXPECT_EQ(bytes_of(*dataset, 0), (Bytes{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(error_of([&] { bytes_of(*dataset, 1); }),
+            "65 holds 5 bytes, and raw images of data.shape 6");
+  EXPECT_EQ(error_of([&] { open(); }, path()),
+            "65 [data] DIR/train.rec: record 0: is neither JPEG nor PNG; of raw images set "
+            "data.shape");
+}
+
+TEST_F(RecordTest, says_where_a_file_is_cut_or_damaged) {
+  const Bytes whole = of_pictures();
+  const std::size_t second = parse_part(whole).header.padded() + kPartHeader;
+  const auto cut = [&](std::size_t size) {
+    write(test::first_bytes(whole, size));
+    return problem();
+  };
+  EXPECT_EQ(cut(0), "65 [data] DIR/train.rec: holds no records");
+  EXPECT_EQ(cut(5),
+            "65 [data] DIR/train.rec: record 0, at byte 0: ends in a header, after 5 of 8 bytes");
+  EXPECT_THAT(
+      cut(second + 100),
+      ::testing::MatchesRegex(fmt::format(
+          ".*: record 1, at byte {}: ends after 92 of [0-9]+ bytes; copy it anew", second)));
+  write(test::with_byte(whole, second, 1));
+  EXPECT_EQ(problem(), fmt::format("65 [data] DIR/train.rec: record 1, at byte {}: begins with "
+                                   "0xced72301, expected 0xced7230a",
+                                   second));
+  write(test::with_byte(whole, second + 7, 0xe0));
+  EXPECT_THAT(problem(), ::testing::EndsWith("has a part of unknown kind 7"));
+  write(test::with_byte(whole, second + 7, 0x40));
+  EXPECT_THAT(problem(), ::testing::EndsWith("begins in the middle of another"));
+  write(test::with_byte(whole, second + 8, 4));
+  EXPECT_THAT(problem(), ::testing::EndsWith("has an array of 4 labels; one class for each image "
+                                             "can be learnt, so pack it with one label"));
+  write(test::with_byte(whole, second + 15, 0xbf));
+  EXPECT_THAT(problem(), ::testing::HasSubstr("has label -0"));
+}
+
+TEST_F(RecordTest, finds_its_files) {
+  write(of_pictures());
+  EXPECT_EQ(error_of([&] { open_records(path(), {}, Part::kTest, {}); }, path()),
+            "65 [data] DIR: neither val.rec nor val-00000-of-*.rec is there; set data.path to the "
+            "folder or the file");
+  EXPECT_EQ(open_records(file(), file(), Part::kTest, {})->size(), 2);
+  fs::rename(file(), path() / "train-00000-of-00002.rec");
+  EXPECT_EQ(error_of([&] { open(); }, path()),
+            "65 [data] DIR: 1 of the 00002 files train-*.rec are there");
+  fs::copy_file(path() / "train-00000-of-00002.rec", path() / "train-00001-of-00002.rec");
+  const auto both = open();
+  EXPECT_EQ(both->size(), 4);
+  EXPECT_EQ(both->label(2), 1);
+}
+
+TEST_F(RecordTest, tells_when_a_file_shrinks) {
+  write(of_pictures());
+  const auto dataset = open();
+  fs::resize_file(file(), 60);
+  EXPECT_THAT(error_of([&] { bytes_of(*dataset, 0); }, path()),
+              ::testing::HasSubstr("DIR/train.rec: is shorter than when it was opened"));
+}
+
+TEST(Record, refuses_any_truncation) {
+  Bytes whole;
+  Bytes image{1, 2, 3, 4};
+  image.insert(image.end(), std::begin(kMagicBytes), std::end(kMagicBytes));
+  image.push_back(9);
+  append_record(whole, 1, 2, image);
+  for (std::size_t size = 0; size + 3 < whole.size(); ++size) {
+    Bytes part = test::first_bytes(whole, size);
+    EXPECT_NE(parse_record(part).problem, "") << size;
+  }
+  EXPECT_EQ(parse_record(whole).problem, "");
+}
+
+}  // namespace
+}  // namespace coxswain::data

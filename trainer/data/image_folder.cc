@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <utility>
+
+#include "trainer/contract/error.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/file_bytes.h"
+#include "trainer/data/folder_index.h"
+#include "trainer/picture/decode.h"
+
+namespace coxswain::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kFirstOnes = 100;  // of which one at least must say how large it is
+
+picture::DecodeOptions decode_options(const PictureOptions& options) {
+  return {.channels = options.channels,
+          .apply_orientation = options.apply_orientation,
+          .least_side = options.least_side};
+}
+
+class ImageFolder final : public Dataset {
+ public:
+  ImageFolder(fs::path root, FolderIndex index, const PictureOptions& options)
+      : root_(std::move(root)), index_(std::move(index)), options_(decode_options(options)) {
+    shape_ = shape_of_first();
+  }
+
+  std::int64_t size() const override { return index_.size(); }
+  tensor::Shape sample_shape() const override { return shape_; }
+  std::int64_t classes() const override { return std::ssize(index_.classes()); }
+  std::int32_t label(std::int64_t id) const override { return index_.label(id); }
+  std::string name(std::int64_t id) const override { return shown(path(id)); }
+
+  std::vector<std::uint8_t> stored(std::int64_t id) const override { return content(id); }
+
+  augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
+    const picture::Decoded decoded = picture::decode(content(id), options_, scratch);
+    if (!decoded.problem.empty()) throw BadSample(decoded.problem);
+    return {decoded.shape, scratch};
+  }
+
+ private:
+  fs::path path(std::int64_t id) const { return root_ / index_.path(id); }
+
+  // A file that is gone or may not be read is a bad sample; a volume that fails is more.
+  std::vector<std::uint8_t> content(std::int64_t id) const {
+    const fs::path file = path(id);
+    try {
+      return read_file(file);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kBadInput) throw;
+      const std::string prefix = fmt::format("[data] {}: ", shown(file));
+      const std::string what = error.what();
+      throw BadSample(what.starts_with(prefix) ? what.substr(prefix.size()) : what);
+    }
+  }
+
+  tensor::Shape shape_of_first() const {
+    std::string problem;
+    for (std::int64_t id = 0; id < std::min(size(), kFirstOnes); ++id) {
+      try {
+        const picture::Decoded decoded = picture::measure(content(id), options_);
+        if (decoded.problem.empty()) return decoded.shape;
+        if (problem.empty()) problem = fmt::format("{}: {}", name(id), decoded.problem);
+      } catch (const BadSample& bad) {
+        if (problem.empty()) problem = fmt::format("{}: {}", name(id), bad.what());
+      }
+    }
+    throw Error(ExitCode::kBadInput, fmt::format("[data] {}", problem));
+  }
+
+  const fs::path root_;
+  const FolderIndex index_;
+  const picture::DecodeOptions options_;
+  tensor::Shape shape_;
+};
+
+fs::path training_root(const fs::path& path) {
+  require_directory(path, "train/ and val/");
+  return is_present(path / "train") ? path / "train" : path;
+}
+
+fs::path test_root(const fs::path& training, const fs::path& test) {
+  if (!test.empty()) {
+    require_directory(test, "the test images");
+    return is_present(test / "val") ? test / "val" : test;
+  }
+  if (is_present(training / "val")) return training / "val";
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[data] {}: no val/ is there; set data.evalPath to the folder of the "
+                          "test images",
+                          shown(training)));
+}
+
+// Labels are places among the classes: they mean the same where the names are the same.
+void require_same_classes(const fs::path& training_root, const std::vector<std::string>& training,
+                          const fs::path& root, const std::vector<std::string>& classes) {
+  const auto only_in = [](const auto& some, const auto& others) {
+    std::vector<std::string> only;
+    std::ranges::set_difference(some, others, std::back_inserter(only));
+    return only;
+  };
+  const auto missing = only_in(training, classes);
+  const auto more = only_in(classes, training);
+  if (missing.empty() && more.empty()) return;
+  const bool lacks = !missing.empty();
+  throw Error(
+      ExitCode::kBadInput,
+      fmt::format("[data] {}: {} class {}, which {} {}{}", shown(root), lacks ? "has no" : "has a",
+                  shown(lacks ? missing[0] : more[0]), shown(training_root.filename()),
+                  lacks ? "has" : "has not",
+                  missing.size() + more.size() > 1
+                      ? fmt::format(" (and {} more differ)", missing.size() + more.size() - 1)
+                      : ""));
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_image_folder(const fs::path& training, const fs::path& test,
+                                           Part part, const PictureOptions& options) {
+  const fs::path first = training_root(training);
+  FolderIndex index = index_of(first);
+  if (part == Part::kTraining) {
+    return std::make_unique<ImageFolder>(first, std::move(index), options);
+  }
+  const std::vector<std::string> classes = index.classes();
+  const fs::path root = test_root(training, test);
+  index = index_of(root);
+  require_same_classes(first, classes, root, index.classes());
+  return std::make_unique<ImageFolder>(root, std::move(index), options);
+}
+
+}  // namespace coxswain::data

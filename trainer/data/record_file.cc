@@ -1,0 +1,132 @@
+#include "trainer/data/record_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/contract/error.h"
+#include "trainer/data/file_bytes.h"
+
+namespace coxswain::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& why) {
+  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(file), why));
+}
+
+}  // namespace
+
+RecordFile::RecordFile(const fs::path& path) : path_(path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) refuse(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
+  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) refuse(path, std::strerror(errno));
+  bytes_ = static_cast<std::uint64_t>(status.st_size);
+  try {
+    find_records();
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
+}
+
+RecordFile::~RecordFile() { close(descriptor_); }
+
+std::size_t RecordFile::read_at(std::uint64_t offset, std::span<std::uint8_t> bytes) const {
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t count = pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
+                                static_cast<off_t>(offset + filled));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      throw Error(ExitCode::kVolume, fmt::format("[data] {}: cannot read at byte {}: {}",
+                                                 shown(path_), offset, std::strerror(errno)));
+    }
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  return filled;
+}
+
+// A header of a part and of the image in it at a time; the rest is passed over.
+void RecordFile::find_records() {
+  const auto fail = [&](const std::string& why) {
+    refuse(path_, fmt::format("record {}, at byte {}: {}", size(), offsets_.back(), why));
+  };
+  std::array<std::uint8_t, kPartHeader + kImageHeader> buffer{};
+  for (std::uint64_t at = 0; at < bytes_;) {
+    offsets_.push_back(at);
+    bool is_first = true;
+    for (PartKind kind = PartKind::kFirst; kind == PartKind::kFirst || kind == PartKind::kMiddle;) {
+      const auto bytes = std::span(buffer).first(read_at(at, buffer));
+      const ParsedPart part = parse_part(bytes);
+      if (!part.problem.empty()) fail(part.problem);
+      kind = part.header.kind;
+      if ((kind == PartKind::kWhole || kind == PartKind::kFirst) != is_first) {
+        fail(is_first ? "begins in the middle of another" : "has no last part");
+      }
+      const std::uint64_t left = bytes_ - at - kPartHeader;
+      if (part.header.size > left) {
+        fail(fmt::format("ends after {} of {} bytes; copy it anew", left, part.header.size));
+      }
+      if (is_first) {
+        const auto content = bytes.subspan(kPartHeader);
+        const ParsedLabel label =
+            parse_label(content.first(std::min(content.size(), part.header.size)));
+        if (!label.problem.empty()) fail(label.problem);
+        labels_.push_back(label.label);
+      }
+      at += kPartHeader + std::min<std::uint64_t>(part.header.padded(), left);
+      is_first = false;
+    }
+  }
+  if (labels_.empty()) refuse(path_, "holds no records");
+  offsets_.push_back(bytes_);
+}
+
+void RecordFile::read(std::int64_t index, std::vector<std::uint8_t>& bytes) const {
+  const auto at = static_cast<std::size_t>(index);
+  bytes.resize(offsets_[at + 1] - offsets_[at]);
+  if (read_at(offsets_[at], bytes) == bytes.size()) return;
+  refuse(path_, fmt::format("is shorter than when it was opened, {} bytes", bytes_));
+}
+
+std::vector<fs::path> record_files(const fs::path& path, const std::string& name) {
+  if (path.extension() == ".rec") return {path};
+  require_directory(path, name + ".rec, or name the file itself");
+  if (is_present(path / (name + ".rec"))) return {path / (name + ".rec")};
+  std::vector<fs::path> shards;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(path, failed)) {
+    const std::string file = entry.path().filename();
+    const bool is_shard = file.starts_with(name + "-") && file.ends_with(".rec");
+    if (is_shard) shards.push_back(entry.path());
+  }
+  if (failed) refuse(path, failed.message());
+  if (shards.empty()) {
+    refuse(path, fmt::format("neither {}.rec nor {}-00000-of-*.rec is there; set data.path to the "
+                             "folder or the file",
+                             name, name));
+  }
+  std::ranges::sort(shards);
+  // "train-00000-of-00004.rec": a shard that is missing would be missed by nobody.
+  const std::string last = shards.back().stem();
+  const std::size_t of = last.rfind("-of-");
+  const std::string count = of == std::string::npos ? "" : last.substr(of + 4);
+  if (!count.empty() && count != fmt::format("{:05}", shards.size())) {
+    refuse(path, fmt::format("{} of the {} files {}-*.rec are there", shards.size(), count, name));
+  }
+  return shards;
+}
+
+}  // namespace coxswain::data

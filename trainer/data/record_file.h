@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/data/record.h"
+
+namespace coxswain::data {
+
+// Resource. A .rec file whose records have been found, by their headers alone: an image of a
+// million takes 12 bytes. Reading is thread-safe.
+class RecordFile {
+ public:
+  // Throws Error (65) with the record and the byte when the file is cut, holds no records, or a
+  // label that is no class.
+  explicit RecordFile(const std::filesystem::path& path);
+  ~RecordFile();
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  std::int32_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+  // Its bytes as they are stored, for parse_record. Throws Error (65) when the file has changed.
+  void read(std::int64_t index, std::vector<std::uint8_t>& bytes) const;
+
+ private:
+  void find_records();
+  std::size_t read_at(std::uint64_t offset, std::span<std::uint8_t> bytes) const;
+
+  const std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t bytes_ = 0;
+  std::vector<std::uint64_t> offsets_;  // of each record, and the end
+  std::vector<std::int32_t> labels_;
+};
+
+// The files of one part: `path` itself when it is a .rec, else NAME.rec or NAME-*-of-*.rec in it.
+// Throws Error (65) when there is none.
+std::vector<std::filesystem::path> record_files(const std::filesystem::path& path,
+                                                const std::string& name);
+
+}  // namespace coxswain::data
