@@ -257,6 +257,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
     options.checkpoint.directory = env->checkpoints;
   }
   options.checkpoint.every_steps = config.checkpoint.every_steps.value_or(0);
+  options.checkpoint.every_epochs = config.checkpoint.every_epochs.value_or(0);
   options.checkpoint.every_seconds = static_cast<double>(config.checkpoint.every_seconds);
   options.checkpoint.keep = static_cast<int>(config.checkpoint.keep);
   options.checkpoint.max_failures = static_cast<int>(config.checkpoint.max_failures);

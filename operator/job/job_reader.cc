@@ -186,6 +186,7 @@ Json checkpoint_part(const CheckpointPolicy& policy) {
                {"resume", policy.resume},
                {"maxFailures", policy.max_failures}};
   if (policy.every_steps) part["everySteps"] = *policy.every_steps;
+  if (policy.every_epochs) part["everyEpochs"] = *policy.every_epochs;
   return part;
 }
 

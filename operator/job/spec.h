@@ -36,6 +36,7 @@ constexpr auto replica_fields(std::string_view how_many, int max) {
 
 struct CheckpointPolicy {
   std::optional<int> every_steps;
+  std::optional<int> every_epochs;
   int every_seconds = 60;
   int keep = 3;
   bool resume = true;
@@ -48,6 +49,9 @@ inline constexpr std::tuple kCheckpointFields{
     Field{"everySteps",
           &CheckpointPolicy::every_steps,
           {.doc = "Steps between checkpoints, beside everySeconds.", .range = {.min = 1}}},
+    Field{"everyEpochs",
+          &CheckpointPolicy::every_epochs,
+          {.doc = "Epochs between checkpoints, beside everySeconds.", .range = {1, 1000000}}},
     Field{"everySeconds",
           &CheckpointPolicy::every_seconds,
           {.doc = "Seconds between checkpoints.", .range = {1, 1000000}}},

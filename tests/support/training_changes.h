@@ -144,6 +144,7 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"threads", "", {"1", "2"}},
       {"checkpoint.path", "", {"$DIR/saved", "$DIR/elsewhere"}},
       {"checkpoint.everySteps", "", {"2", "3"}},
+      {"checkpoint.everyEpochs", "epochs=4", {"1", "2"}},
       {.key = "checkpoint.everySeconds", .values = {"5", "8"}, .seconds_a_look = 1},
       {.key = "checkpoint.keep", .values = {"2", "3"}, .earlier_runs = 4},
       {.key = "checkpoint.resume", .values = {"true", "false"}, .earlier_runs = 1},

@@ -160,6 +160,11 @@ bool Writer::start_save(std::function<Contents()> contents) {
   return true;
 }
 
+void Writer::wait() {
+  std::unique_lock lock(impl_->mutex);
+  if (!impl_->wait_until_idle(lock)) impl_->report_stall();
+}
+
 std::optional<SaveResult> Writer::poll() {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->outcomes.empty()) {

@@ -57,6 +57,9 @@ class Writer {
   // called on the writer's thread and must own what it reads.
   bool start_save(std::function<Contents()> contents);
 
+  // Until no save is under way. Throws Error (74) when one does not end.
+  void wait();
+
   // The result of a save that ended since the last call.
   std::optional<SaveResult> poll();
 

@@ -65,7 +65,7 @@ class AsyncLoop {
   void begin_epoch();
   void finish_epoch();
   void set_fence();
-  void save_if_due();
+  void save_if_due(std::int64_t epochs);
   void pull();
   void evaluate_now();
   std::function<checkpoint::Contents()> tensors();
@@ -253,13 +253,15 @@ std::optional<Result> AsyncLoop::at_cut(const ps::Event& cut) {
 // From a cut, or from the beginning of what is not complete.
 std::optional<Result> AsyncLoop::go_on() {
   const auto is_last = [this] { return base_.step >= now_->course.total_steps; };
+  std::int64_t epochs = 0;
   while (base_.step == order_first_ + order_->steps() && (!stopping_ || is_last())) {
     finish_epoch();
+    epochs = base_.epoch;
     if (is_complete(options_, base_)) break;
     begin_epoch();
   }
   if (stopping_ || is_complete(options_, base_)) return finish();
-  save_if_due();
+  save_if_due(epochs);
   set_fence();
   return std::nullopt;
 }
@@ -313,10 +315,12 @@ std::function<checkpoint::Contents()> AsyncLoop::tensors() {
   };
 }
 
-void AsyncLoop::save_if_due() {
+// `epochs`: how many are complete with this cut; 0: it ends none.
+void AsyncLoop::save_if_due(std::int64_t epochs) {
   if (!now_->saver || fence_ == 0) return;  // before the first step there is nothing new
   now_->saver->poll();
-  if (!now_->saver->due(base_.step)) return;
+  if (!now_->saver->due(base_.step, epochs)) return;
+  if (due_by_epochs(options_.checkpoint, epochs)) now_->saver->wait();
   now_->saver->start(tensors());
   fail_here(options_, {0, base_.step}, Phase::kSave);
 }

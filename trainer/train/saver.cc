@@ -18,8 +18,13 @@ Saver::Saver(const CheckpointOptions& options, const std::optional<std::string>&
                .new_run = new_run}),
       now_(std::move(now)) {}
 
-bool Saver::due(std::int64_t step) const {
-  return (options_.every_steps > 0 && step % options_.every_steps == 0) || due_by_time();
+bool due_by_epochs(const CheckpointOptions& options, std::int64_t epochs) {
+  return options.every_epochs > 0 && epochs > 0 && epochs % options.every_epochs == 0;
+}
+
+bool Saver::due(std::int64_t step, std::int64_t epochs) const {
+  return (options_.every_steps > 0 && step % options_.every_steps == 0) ||
+         due_by_epochs(options_, epochs) || due_by_time();
 }
 
 bool Saver::due_by_time() const {
@@ -31,6 +36,8 @@ void Saver::start(std::function<checkpoint::Contents()> contents) {
   last_ = now_();
   writer_.start_save(guarded(std::move(contents)));
 }
+
+void Saver::wait() { writer_.wait(); }
 
 // The writer drops the function when the save is over.
 std::function<checkpoint::Contents()> Saver::guarded(

@@ -12,6 +12,9 @@
 
 namespace coxswain::train {
 
+// Whether the end of an epoch is to be saved, `epochs` being complete with it: all ranks know.
+bool due_by_epochs(const CheckpointOptions& options, std::int64_t epochs);
+
 // Resource of rank 0. When to save, and who is told of it.
 class Saver {
  public:
@@ -22,9 +25,11 @@ class Saver {
   Saver(const CheckpointOptions& options, const std::optional<std::string>& new_run, SaveGate& gate,
         Observer& observer, Now now);
 
-  bool due(std::int64_t step) const;
+  // `epochs`: how many are complete with this step; 0: it ends none.
+  bool due(std::int64_t step, std::int64_t epochs) const;
   bool due_by_time() const;
   void start(std::function<checkpoint::Contents()> contents);  // at once, without waiting
+  void wait();  // for a save under way: the next start is not skipped
   void poll();                                                 // tells of saves that ended
   void save_now(std::function<checkpoint::Contents()> contents);
   const std::string& newest() const {

@@ -37,8 +37,9 @@ struct FailPoint {
 
 struct CheckpointOptions {
   std::filesystem::path directory;  // empty: no checkpoints
-  std::int64_t every_steps = 0;     // 0: by time alone
-  double every_seconds = 60;        // 0: by steps alone
+  std::int64_t every_steps = 0;     // 0: not by steps
+  std::int64_t every_epochs = 0;    // 0: not by epochs
+  double every_seconds = 60;        // 0: not by time
   int keep = 3;
   int max_failures = 3;
   bool resume = true;

@@ -73,6 +73,7 @@ class Training {
   }
   void fail_here(Phase phase) const { train::fail_here(options_, {rank_, begun()}, phase); }
   bool leads() const { return rank_ == 0; }
+  bool saves_epoch() const { return due_by_epochs(options_.checkpoint, epochs_ended_); }
 
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
@@ -83,6 +84,7 @@ class Training {
   Reporter reporter_;
 
   std::deque<std::int64_t> unheard_;  // samples of each step that is begun, but not told of
+  std::int64_t epochs_ended_ = 0;     // complete with the newest step begun; 0: it ends none
   std::int64_t stop_after_ = kNever;  // the step at which all ranks stop
   bool stopping_ = false;             // it was reached, or the end of an epoch before it
   std::optional<Save> save_;
@@ -112,6 +114,7 @@ void Training::run_epoch() {
 void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   const StepPlan plan = plan_step(now_.cut, order, step, rank_);
   const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
+  epochs_ended_ = step + 1 == order.steps() ? state().epoch + 1 : 0;
   ask_for_save_if_due();
   now_.strategy->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) {
@@ -123,7 +126,9 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   fail_here(Phase::kUpdate);
   now_.executables->parameters_changed();
   unheard_.push_back(plan.global_count);
-  while (std::ssize(unheard_) > now_.strategy->lag()) hear();
+  // An earlier save whose outcome is not in yet would take the place of one that is never skipped.
+  const std::int64_t lag = saves_epoch() ? 0 : now_.strategy->lag();
+  while (std::ssize(unheard_) > lag) hear();
   save_if_due();
 }
 
@@ -157,7 +162,8 @@ void Training::hear() {
 void Training::ask_for_save_if_due() {
   if (!now_.saver || !now_.strategy->snapshots_together()) return;
   const std::int64_t step = begun() + 1;
-  if (now_.saver->due(step) && step < now_.course.total_steps) now_.strategy->ask_for_snapshot();
+  if (!now_.saver->due(step, epochs_ended_) || step >= now_.course.total_steps) return;
+  now_.strategy->ask_for_snapshot();
 }
 
 // The tensors are taken now, before another step is begun.
@@ -166,7 +172,8 @@ void Training::save_if_due() {
   if (now_.strategy->snapshots_together()) return save_together();
   if (!now_.saver) return;
   now_.saver->poll();
-  if (save_ || !now_.saver->due(begun()) || begun() >= now_.course.total_steps) return;
+  if (save_ || begun() >= now_.course.total_steps) return;
+  if (!now_.saver->due(begun(), epochs_ended_)) return;
   save_ = Save{begun(), now_.strategy->snapshot()};
   start_save_if_known();
 }
@@ -182,6 +189,7 @@ void Training::save_together() {
 
 void Training::start_save_if_known() {
   if (!save_ || save_->step != state().step) return;
+  if (saves_epoch()) now_.saver->wait();
   now_.saver->start(with_state(std::move(save_->tensors)));
   save_.reset();
   fail_here(Phase::kSave);

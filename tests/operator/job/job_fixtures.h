@@ -31,7 +31,8 @@ spec:
     Server: {replicas: 2}
   training: {model: mlp, data: {format: mnist}}
   volumes: {data: {emptyDir: {}}, checkpoints: {persistentVolumeClaim: {claimName: c}}}
-  checkpoint: {everySteps: 100, everySeconds: 30, keep: 5, resume: false, maxFailures: 2}
+  checkpoint: {everySteps: 100, everyEpochs: 2, everySeconds: 30, keep: 5, resume: false,
+               maxFailures: 2}
   elasticPolicy: {minReplicas: 2, maxReplicas: 8, degradedStartAfterSeconds: 60, batch: perWorker}
   runPolicy:
     suspend: true

@@ -120,11 +120,13 @@ TEST(WorkerSpec, serving_workers_mount_no_checkpoints) {
 TEST(TrainingConfig, holds_what_the_job_says) {
   auto job = make_job().running();
   job.spec().checkpoint.every_steps = 100;
+  job.spec().checkpoint.every_epochs = 2;
   job.spec().checkpoint.keep = 7;
   const auto read = [](const job::TrainingJob& value) {
     return contract::read_config(job::training_config(value), "training.yaml", {}).config;
   };
   EXPECT_EQ(read(job).checkpoint.every_steps, 100);
+  EXPECT_EQ(read(job).checkpoint.every_epochs, 2);
   EXPECT_EQ(read(job).checkpoint.keep, 7);
   EXPECT_EQ(read(job).checkpoint.path, "");
   EXPECT_EQ(read(job).data.path, "/usr/share/coxswain/mnist");

@@ -77,7 +77,8 @@ stepDeadlineSeconds: 20
 report: {logEverySteps: 7}
 device: cpu
 threads: 4
-checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: false, maxFailures: 1}
+checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep: 2,
+  resume: false, maxFailures: 1}
 )");
   TrainerConfig expected;
   expected.model = Model::kCifarResnet20;
@@ -118,7 +119,7 @@ checkpoint: {path: ckpt, everySteps: 50, everySeconds: 10, keep: 2, resume: fals
   expected.log_every_steps = 7;
   expected.device = Device::kCpu;
   expected.threads = 4;
-  expected.checkpoint = {"ckpt", 50, 10, 2, false, 1};
+  expected.checkpoint = {"ckpt", 50, 4, 10, 2, false, 1};
   EXPECT_EQ(config, expected);
 }
 
@@ -474,13 +475,14 @@ TEST(ConfigReader, lists_every_error_of_a_job_with_its_line) {
 }
 
 TEST(ConfigReader, reads_the_checkpoint_section_of_a_job) {
-  const YAML::Node node = load_yaml("{everySteps: 5, keep: 4}", "job.yaml");
+  const YAML::Node node = load_yaml("{everySteps: 5, everyEpochs: 2, keep: 4}", "job.yaml");
   const ConfigSource source{.file = "job.yaml", .prefix = "spec.", .in_job = true};
   TrainerConfig config;
   std::vector<ConfigError> errors;
   read_checkpoint(node, source, config, errors);
   EXPECT_TRUE(errors.empty());
   EXPECT_EQ(config.checkpoint.every_steps, 5);
+  EXPECT_EQ(config.checkpoint.every_epochs, 2);
   EXPECT_EQ(config.checkpoint.keep, 4);
   EXPECT_EQ(config.checkpoint.every_seconds, 60);
 

@@ -132,6 +132,52 @@ TEST(Saving, keeps_the_newest_few) {
             (std::set<std::string>{"step-00000007.g2", "step-00000012.g3"}));
 }
 
+// The last of all is the end's own.
+TEST(Saving, at_the_end_of_every_nth_epoch) {
+  const Outcome undisturbed = run(mlp_options(), {.size = 2, .training = &small_images()});
+  for (const std::int64_t every : {1, 2}) {
+    const CheckpointDirectory directory;
+    TrainOptions options = mlp_options();
+    options.checkpoint.directory = directory.path();
+    options.checkpoint.every_epochs = every;
+    options.checkpoint.keep = 100;
+    const World world = {.size = 2, .training = &small_images()};
+    run(options, world);
+    std::set<std::string> expected;
+    const std::int64_t steps = undisturbed.updates / *options.epochs;
+    for (std::int64_t epoch = every; epoch < *options.epochs; epoch += every)
+      expected.insert(fmt::format("step-{:08}.g1", epoch * steps));
+    expected.insert(fmt::format("step-{:08}.g1", undisturbed.updates));
+    EXPECT_EQ(saved_in(directory.path()), expected);
+    for (auto last = std::next(expected.begin()); last != expected.end(); ++last)
+      std::filesystem::remove_all(directory.path() / *last);
+    EXPECT_EQ(difference(run(options, world).weights, undisturbed.weights), "") << every;
+  }
+}
+
+// A save by steps is under way, and slow, when the epoch ends.
+TEST(Saving, at_the_end_of_an_epoch_waits_for_a_save_under_way) {
+  const CheckpointDirectory directory;
+  CheckpointOptions options;
+  options.directory = directory.path();
+  options.every_epochs = 1;
+  SaveGate gate;
+  Told told;
+  Recorder recorder(told);
+  Saver saver(options, std::nullopt, gate, recorder, std::chrono::steady_clock::now);
+  Gate writing;
+  saver.start([&] {
+    writing.await(1);
+    return checkpoint::Contents{};
+  });
+  saver.start([] { return checkpoint::Contents{}; });  // skipped
+  writing.reached(1);
+  saver.wait();
+  saver.start([] { return checkpoint::Contents{}; });
+  saver.wait();
+  EXPECT_EQ(saved_in(directory.path()).size(), 2U);
+}
+
 TEST(Saving, where_there_can_be_no_directory_ends_with_65_at_the_start) {
   const CheckpointDirectory directory;
   std::ofstream(directory.path() / "file") << "not a directory";

@@ -44,8 +44,8 @@ struct ConfigResult {
 ConfigResult read_training(const YAML::Node& node, const ConfigSource& source,
                            std::vector<ConfigError>& errors);
 
-// Reads a job's spec.checkpoint (everySteps, everySeconds, keep, resume, maxFailures) into
-// config.checkpoint.
+// Reads a job's spec.checkpoint (everySteps, everyEpochs, everySeconds, keep, resume,
+// maxFailures) into config.checkpoint.
 void read_checkpoint(const YAML::Node& node, const ConfigSource& source, TrainerConfig& config,
                      std::vector<ConfigError>& errors);
 

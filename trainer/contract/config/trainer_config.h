@@ -85,6 +85,7 @@ struct EvaluateConfig {
 struct CheckpointConfig {
   std::string path;  // empty: the job's volume; without a job no checkpoints are written
   std::optional<std::int64_t> every_steps;
+  std::optional<std::int64_t> every_epochs;
   std::int64_t every_seconds = 60;
   std::int64_t keep = 3;
   bool resume = true;
