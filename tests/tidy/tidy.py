@@ -55,7 +55,8 @@ DEVICE_SPAN = ["trainer/tensor/", "trainer/backend/cuda/"]
 THIRD_PARTY = {
     r"dnnl": ["trainer/backend/onednn/"],
     r"cuda": ["trainer/backend/cuda/"],
-    r"(cudnn|cublas)": ["trainer/backend/cuda/library_products.cc"],
+    r"cudnn": ["trainer/backend/cuda/cudnn_convolutions.cc"],
+    r"cublas": ["trainer/backend/cuda/cublas_products.cc"],
     r"mpi\.h": ["trainer/comm/mpi/"],
     r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/network", "trainer/net/stream",
                             "operator/kube/http_transport"],

@@ -189,7 +189,9 @@ constexpr Words<Compression, 6> words_of(Compression) {
            {Compression::kTopK, "topk"}}};
 }
 
-enum class Device { kCpu };
-constexpr Words<Device, 1> words_of(Device) { return {{{Device::kCpu, "cpu"}}}; }
+enum class Device { kCpu, kCuda };
+constexpr Words<Device, 2> words_of(Device) {
+  return {{{Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}}};
+}
 
 }  // namespace coxswain

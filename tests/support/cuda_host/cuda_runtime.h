@@ -44,7 +44,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice = 3
 };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1, cudaStreamCaptureModeRelaxed };
 constexpr unsigned int cudaStreamNonBlocking = 1;
 constexpr unsigned int cudaEventDisableTiming = 2;
 
@@ -131,6 +131,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
 
+cudaError_t cudaDeviceSynchronize(cuda_host::Site site = cuda_host::Site::current());
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream,

@@ -71,6 +71,7 @@ struct Device {
   unsigned char fill = 0xA5;
   std::vector<CUstream_st*> streams;  // as they were made
   std::map<void*, std::size_t> blocks;
+  std::map<void*, std::size_t> given_back;  // while streams may still name them
   std::size_t allocated = 0;
   std::size_t memory = std::size_t{4} << 30;
   int devices = 1;
@@ -113,6 +114,7 @@ void advance(CUstream_st& stream) {
   if (item.waits_for) advance_until(*item.waits_for);
   stream.items.pop_front();
   if (item.work) item.work();
+  for (const auto& [address, bytes] : device().given_back) fill_memory(address, bytes);
   if (item.records) item.records->done = true;
 }
 
@@ -157,19 +159,19 @@ cudaError_t allocate(void** address, std::size_t bytes) {
   return cudaSuccess;
 }
 
-// Waits for everything, as the real one may and must not be relied on to: memory is given back when
-// nobody is to use it any more.
+// Does not wait, as the real one does without promising it: what is given back holds other values
+// at once and after all that still runs.
 cudaError_t release(void* address) {
   const std::lock_guard lock(device().mutex);
   if (address == nullptr) return cudaSuccess;
   const auto found = device().blocks.find(address);
   if (found == device().blocks.end()) return cudaErrorInvalidValue;
-  for (CUstream_st* stream : device().streams) {
-    while (!stream->items.empty()) advance(*stream);
-  }
   device().allocated -= found->second;
-  device().blocks.erase(found);
-  std::free(address);
+  device().given_back.insert(device().blocks.extract(found));
+  const auto is_idle = [](const CUstream_st* stream) { return stream->items.empty(); };
+  if (!std::ranges::all_of(device().streams, is_idle)) return cudaSuccess;
+  for (const auto& [unused, bytes] : device().given_back) std::free(unused);
+  device().given_back.clear();
   return cudaSuccess;
 }
 
@@ -212,6 +214,11 @@ void set_seed(std::uint64_t seed) {
 std::vector<Place> places() {
   const std::lock_guard lock(device().mutex);
   return {device().places.begin(), device().places.end()};
+}
+
+void forget_places() {
+  const std::lock_guard lock(device().mutex);
+  device().places.clear();
 }
 
 void leave_out(const std::optional<Place>& place) {
@@ -368,6 +375,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream, cuda_host::Site site) {
   while (!stream->items.empty()) {
     cuda_host::advance(*stream);
     cuda_host::do_more();
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(cuda_host::Site site) {
+  const std::lock_guard lock(device().mutex);
+  if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
+  for (CUstream_st* stream : device().streams) {
+    while (!stream->items.empty()) cuda_host::advance(*stream);
   }
   return cudaSuccess;
 }

@@ -32,8 +32,9 @@ struct Place {
 // Nothing may be under way.
 void set_seed(std::uint64_t seed);
 
-// All places met so far.
+// All places met since they were forgotten.
 std::vector<Place> places();
+void forget_places();
 // Makes as if it were not in the sources; nothing: all are.
 void leave_out(const std::optional<Place>& place);
 

@@ -101,8 +101,8 @@ Products::~Products() = default;
 Product Products::prepare(const Convolution& d) {
   constexpr std::size_t kWorkspace = 256;
   return {.workspace = kWorkspace,
-          .run = [d](const Operands& operands, void* workspace, cudaStream_t stream) {
-            cuda_host::enqueue(stream, [=] {
+          .run = [d](const Operands& operands, void* workspace, const Queue& queue) {
+            cuda_host::enqueue(queue.stream, [=] {
               std::memset(workspace, 0x7F, kWorkspace);
               convolve(d, operands);
             });

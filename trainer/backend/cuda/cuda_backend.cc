@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "trainer/backend/cuda/cuda_executable.h"
@@ -10,6 +11,7 @@
 #include "trainer/backend/cuda/weight_layout.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/device_span.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain::backend {
 
@@ -39,6 +41,20 @@ int multiprocessors_of(int device) {
   return multiprocessors;
 }
 
+constexpr std::uint64_t kUpdate = 301;  // word of a step
+std::uint64_t word(const void* address) { return std::bit_cast<std::uint64_t>(address); }
+
+std::uint64_t hash_of(const optim::UpdateRule& rule) {
+  tensor::Fnv1a hash;
+  for (const auto choice :
+       {static_cast<std::uint32_t>(rule.kind), static_cast<std::uint32_t>(rule.form),
+        static_cast<std::uint32_t>(rule.decay_scope)})
+    hash.add(choice);
+  for (const float value : {rule.weight_decay, rule.beta2, rule.epsilon, rule.statistic_momentum})
+    hash.add(std::bit_cast<std::uint32_t>(value));
+  return hash.hash();
+}
+
 // Resource.
 class CudaBackend final : public Backend {
  public:
@@ -51,16 +67,25 @@ class CudaBackend final : public Backend {
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) override;
   std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                               int num_slots) override {
+    shared_.steps.forget();
     return std::make_unique<Parameters>(memory_, layout, num_slots);
   }
   std::unique_ptr<Executable> prepare(const graph::Program& program,
                                       Parameters& parameters) override {
+    const auto is_float = [](const graph::Edge& e) { return e.type == tensor::DataType::kFloat32; };
+    if (!std::ranges::all_of(program.edges, is_float)) {
+      throw Error(ExitCode::kBadInput,
+                  "[cuda] device cuda computes in fp32 alone in this version: say precision: fp32");
+    }
+    shared_.steps.forget();
     return std::make_unique<cuda::CudaExecutable>(shared_, program, parameters);
   }
   void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
                     std::span<float> canonical) override;
   void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                       std::span<float> stored) override;
+  void begin_step(std::span<const std::int64_t> rows) override { shared_.steps.begin(rows); }
+  void end_step() override { shared_.steps.end(); }
   void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float statistic_parts,
               Parameters& parameters) override;
   std::string fingerprint() const override {
@@ -68,6 +93,13 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  // What the optimizer changes, and how, on the device.
+  struct Map {
+    tensor::ParameterLayout layout;
+    DecayScope scope;
+    cuda::DeviceMemory changes;
+  };
+
   template <typename T>
   void send(std::span<const T> from, std::byte* to);
   const Change* changes_of(const Parameters& parameters, DecayScope scope);
@@ -75,13 +107,10 @@ class CudaBackend final : public Backend {
   int multiprocessors_;  // first: takes the device
   cuda::Shared shared_;
   cuda::Queue& queue_ = shared_.queue;
-  cuda::CudaMemory memory_{{shared_.stream.get(), multiprocessors_}};
-  cuda::Staging staging_{4};
+  cuda::CudaMemory memory_{{shared_.stream.get(), multiprocessors_}, shared_.steps};
   cuda::DeviceMemory inputs_{sizeof(UpdateInputs), "the learning rate"};
   cuda::DeviceMemory verdict_{sizeof(Verdict), "the verdict on a step"};
-  cuda::DeviceMemory changes_;
-  tensor::ParameterLayout changes_layout_;  // of changes_
-  std::optional<DecayScope> changes_scope_;
+  std::vector<Map> maps_;  // kept: recorded steps name them
 };
 
 tensor::ParameterLayout CudaBackend::layout(const graph::Program& training, LayoutKind kind) {
@@ -118,11 +147,8 @@ void CudaBackend::from_canonical(const tensor::Segment& segment, std::span<const
 
 template <typename T>
 void CudaBackend::send(std::span<const T> from, std::byte* to) {
-  std::byte* staged = staging_.take(from.size_bytes());
-  std::memcpy(staged, from.data(), from.size_bytes());
-  check(cudaMemcpyAsync(to, staged, from.size_bytes(), cudaMemcpyHostToDevice, queue_.stream),
-        "copying to the device");
-  staging_.sent(queue_.stream);
+  std::memcpy(shared_.steps.take(from.size_bytes()), from.data(), from.size_bytes());
+  shared_.steps.send(to);
 }
 
 // What the optimizer does with each granule of the flat buffer.
@@ -141,14 +167,17 @@ std::vector<Change> make_changes(const tensor::ParameterLayout& layout, DecaySco
 }
 
 const Change* CudaBackend::changes_of(const Parameters& parameters, DecayScope scope) {
-  if (changes_scope_ != scope || changes_layout_ != parameters.layout()) {
+  const auto is_it = [&](const Map& map) {
+    return map.scope == scope && map.layout == parameters.layout();
+  };
+  auto found = std::ranges::find_if(maps_, is_it);
+  if (found == maps_.end()) {
     const std::vector<Change> changes = make_changes(parameters.layout(), scope);
-    changes_ = cuda::DeviceMemory(changes.size(), "a map of the parameters");
-    send(std::span<const Change>(changes), changes_.data());
-    changes_layout_ = parameters.layout();
-    changes_scope_ = scope;
+    maps_.push_back({parameters.layout(), scope, {changes.size(), "a map of the parameters"}});
+    found = std::prev(maps_.end());
+    send(std::span<const Change>(changes), found->changes.data());
   }
-  return reinterpret_cast<const Change*>(changes_.data());
+  return reinterpret_cast<const Change*>(found->changes.data());
 }
 
 void CudaBackend::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
@@ -163,7 +192,9 @@ void CudaBackend::update(const optim::UpdateRule& rule, const optim::LearningRat
     buffer.slots[static_cast<std::size_t>(slot)] = device_span(parameters.slot(slot)).data();
   }
   const UpdateInputs inputs{rate.lr, rate.momentum, statistic_parts};
+  const bool enqueues = shared_.steps.asks({kUpdate, word(&parameters), hash_of(rule)});
   send(std::span(&inputs, 1), inputs_.data());
+  if (!enqueues) return;
   auto* verdict = reinterpret_cast<Verdict*>(verdict_.data());
   cuda::find_not_finite(queue_, buffer.gradients, buffer.size, verdict);
   cuda::decide(queue_, reinterpret_cast<const UpdateInputs*>(inputs_.data()),

@@ -1,6 +1,7 @@
 #include "trainer/backend/cuda/cuda_executable.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "trainer/backend/cuda/weight_layout.h"
@@ -10,6 +11,9 @@
 namespace coxswain::backend::cuda {
 
 namespace {
+
+// Words of a step.
+enum : std::uint64_t { kLoad = 201, kRun, kWriteSums };
 
 std::vector<int> last_reads_of(const graph::Program& program) {
   std::vector<int> last(program.edges.size(), -1);
@@ -102,19 +106,21 @@ void CudaExecutable::load(const Batch& batch) {
   next_step_ = 0;
   const tensor::Shape& shape = program_.graph.input().shape;
   const Places places(shape);
-  std::byte* staged = staging_.take(places.size);
-  pack(batch, places, staged);
-  const cudaStream_t stream = shared_.queue.stream;
-  check(cudaMemcpyAsync(input_.data(), staged, places.size, cudaMemcpyHostToDevice, stream),
-        "copying a batch to the device");
-  staging_.sent(stream);
+  const bool enqueues = asks(kLoad, 0);
+  pack(batch, places, shared_.steps.take(places.size));
+  shared_.steps.send(input_.data());
+  if (!enqueues) return;
   normalise(shared_.queue, batch_.bytes, batch_.table, shape.n * shape.h * shape.w, shape.c,
             tape_.addresses().at(edges_[0]));
 }
 
+bool CudaExecutable::asks(std::uint64_t what, std::uint64_t of) const {
+  return shared_.steps.asks({what, std::bit_cast<std::uint64_t>(this), of});
+}
+
 void CudaExecutable::run(int step_index) {
   next_step_ = step_index + 1;
-  tape_.run(step_index);
+  if (asks(kRun, static_cast<std::uint64_t>(step_index))) tape_.run(step_index);
 }
 
 LossSums CudaExecutable::sums() const {
@@ -129,6 +135,8 @@ LossSums CudaExecutable::sums() const {
 }
 
 void CudaExecutable::write_sums(const tensor::Slice& control) const {
+  const auto to = std::bit_cast<std::uint64_t>(tensor::device_span(control).data());
+  if (!asks(kWriteSums, to)) return;
   cuda::write_sums(shared_.queue, reinterpret_cast<const DeviceSums*>(sums_.data()),
                    tensor::device_span(control).data());
 }
@@ -159,7 +167,6 @@ void CudaExecutable::store(int edge, std::span<const float> values) {
   check(cudaMemcpyAsync(tape_.addresses().at(edges_[static_cast<std::size_t>(edge)]), host.data(),
                         host.size(), cudaMemcpyHostToDevice, stream),
         "copying an edge to the device");
-  check(cudaStreamSynchronize(stream), "waiting for an edge");
 }
 
 }  // namespace coxswain::backend::cuda

@@ -5,6 +5,7 @@
 
 #include "trainer/backend/cuda/device.h"
 #include "trainer/backend/cuda/recording.h"
+#include "trainer/backend/cuda/step_graphs.h"
 #include "trainer/backend/executable.h"
 
 namespace coxswain::backend::cuda {
@@ -13,15 +14,17 @@ namespace coxswain::backend::cuda {
 struct Shared {
   Stream stream = make_stream();
   Queue queue;
+  StepGraphs steps{stream.get()};
   Products products;
   Arena arena;
 };
 
 // Resource. A program recorded on a tape. Activations are (N, H, W, C) in the shared arena; the
-// batch comes over pinned memory, of which there is enough for two.
+// batch comes over pinned memory.
 class CudaExecutable final : public Executable {
  public:
   CudaExecutable(Shared& shared, const graph::Program& program, Parameters& parameters);
+  ~CudaExecutable() override { shared_.steps.forget(); }
 
   const graph::Program& program() const override { return program_; }
   void load(const Batch& batch) override;
@@ -37,6 +40,7 @@ class CudaExecutable final : public Executable {
  private:
   void record(Parameters& parameters);
   void bind();
+  bool asks(std::uint64_t what, std::uint64_t of) const;
 
   Shared& shared_;
   graph::Program program_;
@@ -44,7 +48,6 @@ class CudaExecutable final : public Executable {
   DeviceMemory input_;  // the batch, as it comes
   DeviceMemory sums_;
   PinnedMemory host_sums_{sizeof(DeviceSums)};
-  Staging staging_{2};
   DeviceBatch batch_;
   std::vector<int> edges_;
   std::vector<int> last_reads_;

@@ -1,8 +1,10 @@
 #include "trainer/backend/cuda/cuda_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "trainer/contract/error.h"
 #include "trainer/tensor/device_span.h"
 
 namespace coxswain::backend::cuda {
@@ -13,6 +15,10 @@ namespace {
 
 constexpr std::size_t kBytes = sizeof(float);
 constexpr std::size_t kMostStaged = std::size_t{4} << 20;
+
+// Words of a step.
+enum : std::uint64_t { kFill = 101, kCopy, kAdd, kWrite };
+std::uint64_t word(const void* address) { return std::bit_cast<std::uint64_t>(address); }
 
 }  // namespace
 
@@ -55,7 +61,8 @@ struct CudaMemory::Pool {
   }
 };
 
-CudaMemory::CudaMemory(const Queue& queue) : queue_(queue), pool_(std::make_shared<Pool>()) {}
+CudaMemory::CudaMemory(const Queue& queue, StepGraphs& steps)
+    : queue_(queue), steps_(steps), pool_(std::make_shared<Pool>()) {}
 
 tensor::Buffer CudaMemory::allocate(std::int64_t floats) {
   const std::size_t bytes = static_cast<std::size_t>(floats) * kBytes;
@@ -67,11 +74,15 @@ tensor::Buffer CudaMemory::allocate(std::int64_t floats) {
 
 void CudaMemory::fill(const tensor::Slice& to, float value) {
   const auto span = device_span(to);
+  if (!steps_.asks({kFill, word(span.data()), span.size(), std::bit_cast<std::uint32_t>(value)}))
+    return;
   cuda::fill(queue_, span.data(), value, std::ssize(span));
 }
 
 void CudaMemory::copy(const tensor::Slice& from, const tensor::Slice& to) {
   const auto source = device_span(from);
+  if (!steps_.asks({kCopy, word(source.data()), word(device_span(to).data()), source.size()}))
+    return;
   check(cudaMemcpyAsync(device_span(to).data(), source.data(), source.size_bytes(),
                         cudaMemcpyDeviceToDevice, queue_.stream),
         "copying on the device");
@@ -79,6 +90,7 @@ void CudaMemory::copy(const tensor::Slice& from, const tensor::Slice& to) {
 
 void CudaMemory::add(const tensor::Slice& into, const tensor::Slice& from) {
   const auto span = device_span(into);
+  if (!steps_.asks({kAdd, word(span.data()), word(device_span(from).data()), span.size()})) return;
   add_into(queue_, span.data(), device_span(from).data(), std::ssize(span));
 }
 
@@ -86,11 +98,9 @@ void CudaMemory::write(std::span<const float> from, const tensor::Slice& to) {
   float* out = device_span(to).data();
   while (!from.empty()) {
     const auto part = from.first(std::min(from.size(), kMostStaged / kBytes));
-    std::byte* staged = staging_.take(part.size_bytes());
-    std::memcpy(staged, part.data(), part.size_bytes());
-    check(cudaMemcpyAsync(out, staged, part.size_bytes(), cudaMemcpyHostToDevice, queue_.stream),
-          "copying to the device");
-    staging_.sent(queue_.stream);
+    steps_.asks({kWrite, word(out), part.size()});
+    std::memcpy(steps_.take(part.size_bytes()), part.data(), part.size_bytes());
+    steps_.send(reinterpret_cast<std::byte*>(out));
     from = from.subspan(part.size());
     out += part.size();
   }
@@ -98,6 +108,8 @@ void CudaMemory::write(std::span<const float> from, const tensor::Slice& to) {
 
 tensor::Memory::Snapshot CudaMemory::snapshot(const tensor::Slice& from) {
   const auto span = device_span(from);
+  if (steps_.is_recorded())
+    throw Error(ExitCode::kInternal, "[cuda] a snapshot was asked for within a step");
   if (span.empty()) return [] { return std::vector<float>(); };
   const std::shared_ptr<Copy> copy(
       pool_->take(span.size_bytes()).release(),

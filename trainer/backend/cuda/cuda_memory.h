@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "trainer/backend/cuda/device.h"
+#include "trainer/backend/cuda/step_graphs.h"
 #include "trainer/tensor/memory.h"
 
 namespace coxswain::backend::cuda {
@@ -13,7 +13,7 @@ namespace coxswain::backend::cuda {
 // copy on the device is made in order, and goes to pinned memory while the stream goes on.
 class CudaMemory final : public tensor::Memory {
  public:
-  explicit CudaMemory(const Queue& queue);
+  CudaMemory(const Queue& queue, StepGraphs& steps);
 
   tensor::Place place() const override { return tensor::Place::kDevice; }
   tensor::Buffer allocate(std::int64_t floats) override;
@@ -28,7 +28,7 @@ class CudaMemory final : public tensor::Memory {
   struct Pool;
 
   Queue queue_;
-  Staging staging_{8};
+  StepGraphs& steps_;
   std::shared_ptr<Pool> pool_;
 };
 

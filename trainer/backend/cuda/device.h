@@ -12,13 +12,20 @@
 
 namespace coxswain::backend::cuda {
 
-// Owners of what the runtime gives.
+// Owners of what the runtime gives. Memory is given back once all that was enqueued is done, and
+// may use it no more.
 
 struct Free {
-  void operator()(void* device) const { cudaFree(device); }
+  void operator()(void* device) const {
+    cudaDeviceSynchronize();
+    cudaFree(device);
+  }
 };
 struct FreePinned {
-  void operator()(void* host) const { cudaFreeHost(host); }
+  void operator()(void* host) const {
+    cudaDeviceSynchronize();
+    cudaFreeHost(host);
+  }
 };
 struct DestroyEvent {
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }

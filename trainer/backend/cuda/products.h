@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/graph/graph.h"
+#include "trainer/backend/cuda/kernels/kernels.h"
 #include "trainer/tensor/shape.h"
 
 // What libraries compute: convolutions and matrix products. The description of each is a value; a
@@ -52,7 +52,7 @@ struct Operands {
 // so many bytes of the device. The same operands give the same bits.
 struct Product {
   std::size_t workspace = 0;
-  std::function<void(const Operands&, void* workspace, cudaStream_t stream)> run;
+  std::function<void(const Operands&, void* workspace, const Queue& queue)> run;
 };
 
 // Resource. The libraries' handles, for the current device. Throws Error when a library lacks a

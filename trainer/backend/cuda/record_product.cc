@@ -80,8 +80,7 @@ void record_forward(Recording& r, const Node& node, const StepBuffers& b) {
   const int workspace = r.tape.new_buffer(static_cast<std::int64_t>(product.workspace));
   const int x = b.inputs[0];
   r.tape.add({x, weight.relaid, b.out, workspace}, [=, &queue = r.queue](const Addresses& at) {
-    product.run({at.at(x), weight.at(at), at.at(b.out), bias}, at.at<void>(workspace),
-                queue.stream);
+    product.run({at.at(x), weight.at(at), at.at(b.out), bias}, at.at<void>(workspace), queue);
   });
   if (node.activation != Activation::kTanh) return;
   const std::int64_t count = node.shape.elements();
@@ -96,7 +95,7 @@ void record_data(Recording& r, const Node& node, const StepBuffers& b) {
   const int workspace = r.tape.new_buffer(static_cast<std::int64_t>(product.workspace));
   r.tape.add({b.d_y, weight.relaid, b.out, workspace}, [=, &queue = r.queue](const Addresses& at) {
     product.run({at.at(b.out), weight.at(at), at.at(b.d_y), nullptr}, at.at<void>(workspace),
-                queue.stream);
+                queue);
   });
 }
 
@@ -118,8 +117,7 @@ void record_weights(Recording& r, const Node& node, const StepBuffers& b) {
   const int workspace = r.tape.new_buffer(static_cast<std::int64_t>(product.workspace));
   const int x = b.inputs[0];
   r.tape.add({x, b.d_y, weight.relaid, workspace}, [=, &queue = r.queue](const Addresses& at) {
-    product.run({at.at(x), weight.at(at), at.at(b.d_y), nullptr}, at.at<void>(workspace),
-                queue.stream);
+    product.run({at.at(x), weight.at(at), at.at(b.d_y), nullptr}, at.at<void>(workspace), queue);
   });
   if (weight.relaid >= 0) {
     r.tape.add({weight.relaid}, [=, &queue = r.queue](const Addresses& at) {

@@ -44,6 +44,14 @@ __global__ void gelu_backward_kernel(const float* x, const float* d_y, float* d_
   }
 }
 
+__global__ void add_bias_kernel(float* y, const float* bias, Activation activation,
+                                std::int64_t count, std::int64_t channels) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const float value = bias == nullptr ? y[i] : y[i] + bias[i % channels];
+    y[i] = activated(activation, value);
+  }
+}
+
 __global__ void join_kernel(Parts parts, Activation activation, const float* y, float* out,
                             std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
@@ -90,6 +98,14 @@ void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* 
   const cudaLaunchConfig_t config = loop_over(queue, count);
   check(cudaLaunchKernelEx(&config, gelu_backward_kernel, x, d_y, d_x, count),
         "starting the kernel gelu_backward");
+}
+
+void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
+              std::int64_t rows, std::int64_t channels) {
+  const cudaLaunchConfig_t config = loop_over(queue, rows * channels);
+  check(
+      cudaLaunchKernelEx(&config, add_bias_kernel, y, bias, activation, rows * channels, channels),
+      "starting the kernel add_bias");
 }
 
 void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,

@@ -49,6 +49,9 @@ void activate_backward(const Queue& queue, Activation activation, const float* y
 void gelu(const Queue& queue, const float* x, float* y, std::int64_t count);
 void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
                    std::int64_t count);
+// y += bias, of (rows, channels), then the activation; a null bias is none.
+void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
+              std::int64_t rows, std::int64_t channels);
 // out = (parts[0] + parts[1] + ...), then activation(out), or with `y` times its derivative at y.
 struct Parts {
   static constexpr int kMost = 8;
