@@ -2,9 +2,10 @@
 
 add_library(coxswain_options INTERFACE)
 target_include_directories(coxswain_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(coxswain_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
-  # The same sums on every machine of one instruction set: no contraction chosen by the compiler.
-  -ffp-contract=off)
+# Without contraction chosen by the compiler: the same sums on every machine of one instruction set.
+foreach(flag -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off)
+  target_compile_options(coxswain_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+endforeach()
 
 # coxswain_library(NAME [LINK targets...]): all .cc files of this folder, main.cc and build.cc excepted.
 function(coxswain_library name)

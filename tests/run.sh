@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# All tests. --all adds the long ones; --quick leaves out the sanitizer builds and the bare root; --cluster runs those
-# on real nodes alone, all of them; --build builds, and runs none. What needs root is skipped without it, and says so.
-# What tests do stays in network namespaces of their own.
+# All tests. --all adds the long ones; --quick leaves out the sanitizer builds, CUDA's and the bare root; --cluster
+# runs those on real nodes alone, all of them; --build builds, and runs none. What needs root is skipped without it, and
+# says so. What tests do stays in network namespaces of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,17 +44,27 @@ has_kubernetes=true
 tests/cluster/build.sh kube coredns helm || { [ $? -eq 77 ] && has_kubernetes=false; }
 if $all && $has_kubernetes; then tests/cluster/build.sh coscheduling; fi
 
+if ! $quick; then
+  stage "fetch: CUDA, as wheels"
+  cmake/install-dependencies.sh cuda
+fi
+
 stage "build: release"
 cmake/build.sh --tests release
 if $cluster; then quick=true; fi
 if ! $quick; then
   # The folders without vendor code under AddressSanitizer and UBSan, those with threads under ThreadSanitizer.
-  asan="test_tensor test_graph test_optim test_data test_checkpoint test_contract test_net test_compress test_ps test_job test_kube test_controller"
+  asan="test_tensor test_graph test_optim test_data test_checkpoint test_contract test_net test_compress test_ps test_job test_kube test_controller test_cuda_backend"
   tsan="test_comm test_comm_tcp test_checkpoint test_data test_controller"
   stage "build: asan"
   cmake/build.sh --tests asan $asan
   stage "build: tsan"
   cmake/build.sh --tests tsan $tsan
+fi
+if ! $quick; then
+  # Compiled for all architectures, without warnings and spilled registers, and linked: no GPU is needed for that.
+  stage "build: cuda"
+  cmake/build.sh cuda coxswain-trainer
 fi
 if $all; then
   stage "build: every header alone"

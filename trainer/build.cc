@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/constants.h"
@@ -213,6 +214,7 @@ int threads_per_rank(const TrainerConfig& config, int ranks_here) {
 }
 
 std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads) {
+  if (config.device == Device::kCuda) return backend::make_cuda_backend(0);
   return backend::make_onednn_backend(
       {.threads = threads, .winograd = config.convolution == Convolution::kWinograd});
 }

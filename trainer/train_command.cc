@@ -204,6 +204,10 @@ class RankProcess {
 
   train::StrategyFactory strategy(const contract::TrainerConfig& config) const {
     if (!env_.has_value() || env_->servers.empty()) return train::make_all_reduce_strategy;
+    if (config.device == Device::kCuda) {
+      throw Error(ExitCode::kBadInput,
+                  "[config] device: cuda trains with strategy: AllReduce alone in this version");
+    }
     return train::make_parameter_server_strategy(server_access(config));
   }
 

@@ -23,6 +23,7 @@ EDGES = {
     "trainer/optim": ["trainer/options", "trainer/tensor"],
     "trainer/backend": ["trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/reference": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
+    "trainer/backend/cuda": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/backend/onednn": ["trainer/backend", "trainer/graph", "trainer/optim", "trainer/tensor"],
     "trainer/data": ["trainer/options", "trainer/augment", "trainer/picture", "trainer/tensor"],
     "trainer/comm": ["trainer/tensor"],
@@ -50,9 +51,14 @@ EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "train
 HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/train/parameter_server",
              "trainer/train/server_plan", "trainer/train/async_strategy", "trainer/train/coded_sums"]
 
+DEVICE_SPAN = ["trainer/tensor/", "trainer/backend/cuda/"]
+
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
     r"dnnl": ["trainer/backend/onednn/"],
+    r"cuda": ["trainer/backend/cuda/"],
+    r"cudnn": ["trainer/backend/cuda/cudnn_convolutions.cc"],
+    r"cublas": ["trainer/backend/cuda/cublas_products.cc"],
     r"mpi\.h": ["trainer/comm/mpi/"],
     r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/network", "trainer/net/stream",
                             "operator/kube/http_transport"],
@@ -107,6 +113,8 @@ def check_include(path, kind, name, report):
             report(f"includes {name}, which does not exist")
     if name == "trainer/tensor/host_span.h" and not path.startswith(tuple(HOST_SPAN)):
         report(f"{name} belongs into {', '.join(HOST_SPAN)} alone")
+    if name == "trainer/tensor/device_span.h" and not path.startswith(tuple(DEVICE_SPAN)):
+        report(f"{name} belongs into {', '.join(DEVICE_SPAN)} alone")
     for header, places in THIRD_PARTY.items():
         if re.match(header, name) and kind == "<" and not path.startswith(tuple(places)):
             report(f"<{name}> belongs into {', '.join(places)} alone")

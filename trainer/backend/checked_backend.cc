@@ -104,12 +104,14 @@ struct Pair {
 
   std::vector<float> fetch(std::size_t i, const tensor::Slice& from) const {
     std::vector<float> values(static_cast<std::size_t>(canonical(i).elements()));
-    fast.to_canonical(stored(i), host_span(from), values);
+    fast.to_canonical(stored(i), fast_side.memory().snapshot(from)(), values);
     return values;
   }
 
   void copy(std::size_t i, const tensor::Slice& from, const tensor::Slice& to) const {
-    fast.from_canonical(stored(i), host_span(from), host_span(to));
+    std::vector<float> values(static_cast<std::size_t>(stored(i).stored));
+    fast.from_canonical(stored(i), host_span(from), values);
+    fast_side.memory().write(values, to);
   }
 
   void copy_weights() const {
@@ -131,8 +133,8 @@ struct Pair {
   void copy_control() const {
     const tensor::Segment& from = reference_side.layout().control();
     const tensor::Segment& to = fast_side.layout().control();
-    fast_side.memory().copy(reference_side.weights(from), fast_side.weights(to));
-    fast_side.memory().copy(reference_side.gradients(from), fast_side.gradients(to));
+    fast_side.memory().write(host_span(reference_side.weights(from)), fast_side.weights(to));
+    fast_side.memory().write(host_span(reference_side.gradients(from)), fast_side.gradients(to));
   }
 };
 
@@ -262,8 +264,8 @@ class CheckedBackend : public Backend {
     reference_->from_canonical(segment, canonical, stored);
   }
 
-  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
-              float statistic_parts, Parameters& parameters) override {
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float statistic_parts,
+              Parameters& parameters) override {
     const Pair pair{*fast_, parameters, *fast_parameters_};
     pair.copy_weights();
     pair.copy_gradients_and_slots();

@@ -1,74 +1,15 @@
 #include "trainer/optim/update_rule.h"
 
 #include <cassert>
-#include <cmath>
 #include <type_traits>
+
+#include "trainer/optim/formulas.h"
 
 namespace coxswain::optim {
 
 namespace {
 
 using tensor::SegmentKind;
-
-// The formulas: what a step does to one weight and its slots, given its gradient, decay included.
-
-struct PlainSgd {
-  PlainSgd(const UpdateRule&, const UpdateStep& step) : lr(step.lr) {}
-  [[gnu::always_inline]] void operator()(float gradient, float& w) const { w -= lr * gradient; }
-  float lr;
-};
-
-struct Sgd {
-  Sgd(const UpdateRule&, const UpdateStep& step) : lr(step.lr), mu(step.momentum) {}
-  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
-    velocity = mu * velocity + gradient;
-    w -= lr * velocity;
-  }
-  float lr, mu;
-};
-
-struct MxnetSgd : Sgd {
-  using Sgd::Sgd;
-  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
-    velocity = mu * velocity - lr * gradient;
-    w += velocity;
-  }
-};
-
-struct Nesterov : Sgd {
-  using Sgd::Sgd;
-  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
-    velocity = mu * velocity + gradient;
-    w -= lr * (gradient + mu * velocity);
-  }
-};
-
-struct MxnetNesterov : Sgd {
-  using Sgd::Sgd;
-  [[gnu::always_inline]] void operator()(float gradient, float& w, float& velocity) const {
-    const float move = lr * gradient;
-    velocity = mu * velocity - move;
-    w += mu * velocity - move;
-  }
-};
-
-struct Adam {
-  Adam(const UpdateRule& rule, const UpdateStep& step)
-      : beta1(step.momentum), beta2(rule.beta2), epsilon(rule.epsilon) {
-    const auto count = static_cast<double>(step.update_count);
-    const double bias1 = 1 - std::pow(static_cast<double>(beta1), count);
-    const double bias2 = 1 - std::pow(static_cast<double>(beta2), count);
-    rate = static_cast<float>(step.lr / bias1);
-    root_bias = static_cast<float>(std::sqrt(bias2));
-  }
-  [[gnu::always_inline]] void operator()(float gradient, float& w, float& mean,
-                                         float& square) const {
-    mean = beta1 * mean + (1 - beta1) * gradient;
-    square = beta2 * square + (1 - beta2) * (gradient * gradient);
-    w -= rate * mean / (std::sqrt(square) / root_bias + epsilon);
-  }
-  float beta1, beta2, epsilon, rate, root_bias;
-};
 
 // One loop a formula, so that the compiler vectorises it. The formula comes as a copy, which no
 // store through a pointer can change.
@@ -115,38 +56,18 @@ void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const Se
 constexpr std::string_view kVelocity[] = {"momentum_buffer"};
 constexpr std::string_view kMoments[] = {"exp_avg", "exp_avg_sq"};
 
-struct Row {
-  OptimizerKind kind;
-  bool is_momentum;  // without momentum it is plain SGD and keeps no slots
-  std::span<const std::string_view> slots;
-  decltype(&apply<PlainSgd>) form;  // PyTorch's, or the one that there is
-  decltype(&apply<PlainSgd>) mxnet_form;
-};
-
-constexpr Row kRows[] = {
-    {OptimizerKind::kSgd, true, kVelocity, apply<Sgd>, apply<MxnetSgd>},
-    {OptimizerKind::kNesterov, true, kVelocity, apply<Nesterov>, apply<MxnetNesterov>},
-    {OptimizerKind::kAdam, false, kMoments, apply<Adam>, apply<Adam>},
-};
-
-const Row& row_of(OptimizerKind kind) {
-  for (const Row& row : kRows) {
-    if (row.kind == kind) return row;
-  }
-  __builtin_unreachable();
-}
-
 void average(float momentum, float parts, std::span<float> running, std::span<const float> sums) {
   for (std::size_t i = 0; i < running.size(); ++i) {
-    running[i] = (1 - momentum) * running[i] + momentum * (sums[i] / parts);
+    running[i] = averaged(running[i], sums[i], momentum, parts);
   }
 }
 
 }  // namespace
 
 std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_momentum) {
-  const Row& row = row_of(rule.kind);
-  return row.is_momentum && !has_momentum ? std::span<const std::string_view>() : row.slots;
+  if (rule.kind == OptimizerKind::kAdam) return kMoments;
+  return has_momentum ? std::span<const std::string_view>(kVelocity)
+                      : std::span<const std::string_view>();
 }
 
 bool decays(DecayScope scope, SegmentKind kind) {
@@ -162,9 +83,9 @@ void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& p
     return average(rule.statistic_momentum, step.statistic_parts, part.weights, part.gradients);
   }
   const float decay = decays(rule.decay_scope, part.kind) ? rule.weight_decay : 0;
-  const Row& row = row_of(rule.kind);
-  if (part.slots[0].empty()) return apply<PlainSgd>(rule, step, decay, part);
-  (rule.form == MomentumForm::kMxnet ? row.mxnet_form : row.form)(rule, step, decay, part);
+  with_formula(rule, !part.slots[0].empty(), [&]<class Formula>(std::type_identity<Formula>) {
+    apply<Formula>(rule, step, decay, part);
+  });
 }
 
 }  // namespace coxswain::optim

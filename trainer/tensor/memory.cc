@@ -4,6 +4,7 @@
 
 #include "trainer/contract/error.h"
 #include "trainer/tensor/aligned_buffer.h"
+#include "trainer/tensor/device_span.h"
 #include "trainer/tensor/host_span.h"
 
 namespace coxswain::tensor {
@@ -11,6 +12,13 @@ namespace coxswain::tensor {
 std::span<float> host_span(const Slice& slice) {
   if (slice.place_ != Place::kHost) {
     throw Error(ExitCode::kInternal, "[tensor] a slice of a device was read on the host");
+  }
+  return {slice.address_, static_cast<std::size_t>(slice.size_)};
+}
+
+std::span<float> device_span(const Slice& slice) {
+  if (slice.place_ != Place::kDevice) {
+    throw Error(ExitCode::kInternal, "[tensor] a slice of the host was given to a device");
   }
   return {slice.address_, static_cast<std::size_t>(slice.size_)};
 }

@@ -11,7 +11,7 @@ namespace coxswain::tensor {
 enum class Place { kHost, kDevice };
 
 // View. Floats in some memory. Who does not reach that memory may pass a slice on, but not look
-// into it; the host does by host_span().
+// into it; the host does by host_span(), a device's backend by device_span().
 class Slice {
  public:
   Slice() = default;
@@ -32,6 +32,7 @@ class Slice {
 
  private:
   friend std::span<float> host_span(const Slice& slice);
+  friend std::span<float> device_span(const Slice& slice);
 
   Place place_ = Place::kHost;
   float* address_ = nullptr;

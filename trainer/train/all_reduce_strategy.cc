@@ -66,8 +66,9 @@ AllReduceStrategy::AllReduceStrategy(const StrategyInputs& inputs)
                   {std::move(parts), bucket.offset, encodes() ? &coded_->codec() : nullptr}));
             }) {
   if (!inputs.communicator.reaches(memory_.place())) {
-    throw Error(ExitCode::kInternal,
-                "[train] the parameters lie in memory that the communicator does not reach");
+    throw Error(ExitCode::kBadInput,
+                "[train] several ranks cannot sum what lies on a GPU in this version: train with "
+                "one rank, or say device: cpu");
   }
   if (inputs.options.fixed_order && !inputs.communicator.fixed_order()) {
     throw Error(ExitCode::kBadInput,

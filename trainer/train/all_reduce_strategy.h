@@ -14,7 +14,7 @@ namespace coxswain::train {
 // by bucket while backward runs, and updates on every rank alike.
 class AllReduceStrategy : public Strategy {
  public:
-  // Throws Error when the communicator does not reach the parameters' memory (70), or can't give
+  // Throws Error when the communicator does not reach the parameters' memory (65), or can't give
   // the order of sums that the options ask for (65).
   explicit AllReduceStrategy(const StrategyInputs& inputs);
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "tests/trainer/backend/model_run.h"
+#include "tests/support/model_run.h"
 #include "trainer/backend/checked_backend.h"
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/support/test_flags.h"
-#include "tests/trainer/backend/model_run.h"
+#include "tests/support/model_run.h"
 #include "trainer/backend/reference/reference_backend.h"
 
 // Every gradient rule against differences of the loss. The loss comes from float32 edges: over a

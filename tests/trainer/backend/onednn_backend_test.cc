@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/support/test_flags.h"
-#include "tests/trainer/backend/model_run.h"
+#include "tests/support/model_run.h"
 #include "trainer/backend/onednn/dropout_mask.h"
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/trainer/backend/model_run.h"
+#include "tests/support/model_run.h"
 #include "trainer/backend/loss.h"
 #include "trainer/backend/reference/operations.h"
 #include "trainer/backend/reference/reference_backend.h"

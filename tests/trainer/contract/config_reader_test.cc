@@ -223,8 +223,8 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "bf16"},
       {"precision: [bf16]",
        "65 [config] job.yaml:3:12: precision: must be one of fp32, bf16, got a list"},
-      {"device: cuda",
-       "65 [config] job.yaml:3:9: device: \"cuda\" is not in this version; write cpu"},
+      {"device: auto",
+       "65 [config] job.yaml:3:9: device: \"auto\" is not in this version; write one of cpu, cuda"},
       {"communication: {backend: nccl}",
        "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; write "
        "one of "
@@ -311,6 +311,8 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {std::string(kHead) + "kvStore: dist_async\nparameterServer: {mode: sync}",
        "65 [config] job.yaml:3:1: kvStore: dist_async is parameterServer.mode async, and here that "
        "is sync: give one"},
+      {std::string(kHead) + "device: cuda\nprecision: bf16",
+       "65 [config] job.yaml:3:1: device: cuda computes in precision: fp32 alone in this version"},
       {any + "batchSemantics: global\ncommunication: {compression: fp16}",
        "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.compression: "
        "none: what is left out is each rank's"},

@@ -1,14 +1,12 @@
 #include "tests/trainer/train/hooked_backend.h"
 
 #include "trainer/backend/control.h"
-#include "trainer/tensor/host_span.h"
 
 namespace coxswain::train {
 
 using backend::Batch;
 using backend::LossSums;
 using backend::Parameters;
-using tensor::host_span;
 using tensor::Segment;
 
 class HookedExecutable : public backend::Executable {
@@ -35,6 +33,10 @@ class HookedExecutable : public backend::Executable {
         owner_.hooks_.after_gradient(owner_.passes_, parameters_, completed);
       }
     }
+  }
+  void write_sums(const tensor::Slice& control) const override {
+    if (!owner_.hooks_.after_forward) return inner_->write_sums(control);
+    Executable::write_sums(control);
   }
   LossSums sums() const override {
     LossSums sums = inner_->sums();
@@ -91,8 +93,8 @@ void HookedBackend::from_canonical(const Segment& segment, std::span<const float
 void HookedBackend::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
                            float statistic_parts, Parameters& parameters) {
   inner_->update(rule, rate, statistic_parts, parameters);
-  const auto control = host_span(parameters.gradients(parameters.layout().control()));
-  if (!backend::read_control(control).updated) return;
+  const auto control = parameters.gradients(parameters.layout().control());
+  if (!backend::read_control(parameters.memory().snapshot(control)()).updated) return;
   ++updates_;
   remember(parameters);
   if (hooks_.after_update) hooks_.after_update(updates_, parameters);
@@ -108,7 +110,7 @@ void HookedBackend::remember(Parameters& parameters) {
   const auto append = [&](std::vector<float>& to, const Segment& segment,
                           const tensor::Slice& stored) {
     std::vector<float> canonical(static_cast<std::size_t>(segment.elements()));
-    inner_->to_canonical(segment, host_span(stored), canonical);
+    inner_->to_canonical(segment, parameters.memory().snapshot(stored)(), canonical);
     to.insert(to.end(), canonical.begin(), canonical.end());
   };
   for (const Segment& segment : parameters.layout().segments) {

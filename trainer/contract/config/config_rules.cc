@@ -118,6 +118,11 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
   }
 }
 
+void check_device(const TrainerConfig& config, const ReportRule& report) {
+  if (config.device == Device::kCuda && config.precision != Precision::kFp32)
+    report("device", "cuda computes in precision: fp32 alone in this version");
+}
+
 }  // namespace
 
 bool applies(const Field& field, const TrainerConfig& config) {
@@ -141,6 +146,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   check_schedule(config, report);
   check_kv_store(config, report);
   check_reproducible(config, report);
+  check_device(config, report);
 }
 
 void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<>>& given) {

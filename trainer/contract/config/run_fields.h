@@ -147,8 +147,9 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "device",
      .member = [](Config& c) { return to_ref(c.device); },
      .kind = FieldKind::kFree,
-     .doc = "Where a rank computes.",
-     .later = "auto|cuda"},
+     .doc = "Where a rank computes: `cuda` is the first GPU that it sees, in a trainer built with "
+            "CUDA, and takes one rank.",
+     .later = "auto"},
     {.key = "threads",
      .member = [](Config& c) { return to_ref(c.threads); },
      .kind = FieldKind::kFree,

@@ -1,4 +1,4 @@
-#include "tests/trainer/backend/model_run.h"
+#include "tests/support/model_run.h"
 
 #include <algorithm>
 #include <set>
@@ -36,8 +36,8 @@ graph::Program training_program(const graph::Graph& model, const RunOptions& opt
 ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOptions& options)
     : on(backend_used),
       program(graph::compile(model, options.rows, options.precision, options.mode)),
-      parameters(on.make_parameters(
-          on.layout(training_program(model, options), backend::LayoutKind::kNative), 0)) {
+      parameters(on.make_parameters(on.layout(training_program(model, options), options.layout),
+                                    options.num_slots)) {
   std::size_t drawn = 0;
   for (const graph::Parameter& p : program.parameters) {
     const tensor::Segment& s = segment(p.name);
@@ -48,7 +48,9 @@ ModelRun::ModelRun(Backend& backend_used, const graph::Graph& model, const RunOp
     for (float& value : values) {
       if (plain) value += 0.25F * uniform(options.seed, kOffsets, drawn++);
     }
-    on.from_canonical(s, values, tensor::host_span(parameters->weights(s)));
+    std::vector<float> stored(static_cast<std::size_t>(s.stored));
+    on.from_canonical(s, values, stored);
+    parameters->memory().write(stored, parameters->weights(s));
   }
   executable = on.prepare(program, *parameters);
 
@@ -109,7 +111,7 @@ const tensor::Segment& ModelRun::segment(const std::string& name) const {
 std::vector<float> ModelRun::gradients(const std::string& name) {
   const tensor::Segment& s = segment(name);
   std::vector<float> result(static_cast<std::size_t>(s.elements()));
-  on.to_canonical(s, tensor::host_span(parameters->gradients(s)), result);
+  on.to_canonical(s, parameters->memory().snapshot(parameters->gradients(s))(), result);
   return result;
 }
 

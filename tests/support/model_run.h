@@ -19,6 +19,8 @@ struct RunOptions {
   std::int64_t valid = -1;  // -1: all rows
   Precision precision = Precision::kFp32;
   graph::Mode mode = graph::Mode::kTraining;
+  int num_slots = 0;
+  backend::LayoutKind layout = backend::LayoutKind::kNative;
   std::uint64_t seed = 1;
 };
 

@@ -1,0 +1,499 @@
+#include "tests/support/cuda_host/device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "tests/support/cuda_host/cuda_runtime.h"
+#include "tests/support/cuda_host/fibers.h"
+
+extern char __start_cuda_shared[] __attribute__((weak));
+extern char __stop_cuda_shared[] __attribute__((weak));
+
+namespace cuda_host {
+
+// What an event's record stands for: done once the stream has come to it; inside a capture, the
+// node after which it comes.
+struct Mark {
+  bool done = false;
+  CUstream_st* stream = nullptr;
+  CUgraph_st* graph = nullptr;
+  int node = -1;
+};
+
+struct Item {
+  std::function<void()> work;
+  std::shared_ptr<Mark> waits_for;
+  std::shared_ptr<Mark> records;
+};
+
+struct Node {
+  std::function<void()> work;
+  std::vector<int> after;
+};
+
+}  // namespace cuda_host
+
+struct CUgraph_st {
+  std::vector<cuda_host::Node> nodes;
+  std::set<CUstream_st*> streams;
+};
+
+struct CUgraphExec_st {
+  std::shared_ptr<const CUgraph_st> graph;
+};
+
+struct CUevent_st {
+  std::shared_ptr<cuda_host::Mark> mark = std::make_shared<cuda_host::Mark>(true);
+};
+
+struct CUstream_st {
+  std::deque<cuda_host::Item> items;
+  CUgraph_st* capture = nullptr;
+  std::vector<int> next_after;  // nodes of the capture that the next one follows
+};
+
+namespace cuda_host {
+
+Here here;
+
+namespace {
+
+struct Device {
+  std::mutex mutex;  // of all that follows, and of what runs
+  Random random{1};
+  unsigned char fill = 0xA5;
+  std::vector<CUstream_st*> streams;  // as they were made
+  std::map<void*, std::size_t> blocks;
+  std::map<void*, std::size_t> given_back;  // while streams may still name them
+  std::size_t allocated = 0;
+  std::size_t memory = std::size_t{4} << 30;
+  int devices = 1;
+  std::set<Place> places;
+  std::optional<Place> left_out;
+};
+
+Device& device() {
+  static Device& one = *std::make_unique<Device>().release();
+  return one;
+}
+
+// Notes the place; false where it is left out.
+bool stands(const char* kind, const Site& site) {
+  const std::string path = site.file_name();
+  const Place place{kind, path.substr(path.rfind('/') + 1), site.line()};
+  device().places.insert(place);
+  return place != device().left_out;
+}
+
+void fill_memory(void* to, std::size_t bytes) {
+  // Huge numbers, not NaN alone: what is not finite may be ignored where a number is not.
+  std::memset(to, device().fill, bytes);
+}
+
+void advance(CUstream_st& stream);
+
+void advance_until(const Mark& mark) {
+  while (!mark.done) {
+    if (mark.stream == nullptr || mark.stream->items.empty()) {
+      std::fputs("an event is waited for that no stream comes to\n", stderr);
+      std::abort();
+    }
+    advance(*mark.stream);
+  }
+}
+
+void advance(CUstream_st& stream) {
+  Item item = std::move(stream.items.front());
+  if (item.waits_for) advance_until(*item.waits_for);
+  stream.items.pop_front();
+  if (item.work) item.work();
+  for (const auto& [address, bytes] : device().given_back) fill_memory(address, bytes);
+  if (item.records) item.records->done = true;
+}
+
+// Things that nobody has asked for yet.
+void do_more() {
+  if (device().random.below(4) != 0) return;
+  CUstream_st& stream = *device().streams[device().random.below(device().streams.size())];
+  if (!stream.items.empty()) advance(stream);
+}
+
+void enqueue_item(CUstream_st* stream, Item item) { stream->items.push_back(std::move(item)); }
+
+void run_graph(const CUgraph_st& graph) {
+  std::vector<std::size_t> missing;
+  std::vector<int> ready;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    missing.push_back(graph.nodes[i].after.size());
+    if (missing.back() == 0) ready.push_back(static_cast<int>(i));
+  }
+  while (!ready.empty()) {
+    std::swap(ready.back(), ready[device().random.below(ready.size())]);
+    const int index = ready.back();
+    ready.pop_back();
+    graph.nodes[static_cast<std::size_t>(index)].work();
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      const auto& after = graph.nodes[i].after;
+      const auto freed = static_cast<std::size_t>(std::ranges::count(after, index));
+      if (freed != 0 && (missing[i] -= freed) == 0) ready.push_back(static_cast<int>(i));
+    }
+  }
+}
+
+cudaError_t allocate(void** address, std::size_t bytes) {
+  const std::lock_guard lock(device().mutex);
+  *address = nullptr;
+  if (bytes > device().memory - std::min(device().memory, device().allocated))
+    return cudaErrorMemoryAllocation;
+  *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  fill_memory(*address, bytes);
+  device().allocated += bytes;
+  device().blocks[*address] = bytes;
+  return cudaSuccess;
+}
+
+// Does not wait, as the real one does without promising it: what is given back holds other values
+// at once and after all that still runs.
+cudaError_t release(void* address) {
+  const std::lock_guard lock(device().mutex);
+  if (address == nullptr) return cudaSuccess;
+  const auto found = device().blocks.find(address);
+  if (found == device().blocks.end()) return cudaErrorInvalidValue;
+  device().allocated -= found->second;
+  device().given_back.insert(device().blocks.extract(found));
+  const auto is_idle = [](const CUstream_st* stream) { return stream->items.empty(); };
+  if (!std::ranges::all_of(device().streams, is_idle)) return cudaSuccess;
+  for (const auto& [unused, bytes] : device().given_back) std::free(unused);
+  device().given_back.clear();
+  return cudaSuccess;
+}
+
+std::string short_name(const char* text) {
+  const std::string name = text;
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    if (name[i] == ',' && depth == 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+void run_blocks(const std::string& name, const dim3& blocks, const dim3& threads,
+                const std::function<void()>& kernel) {
+  here.blocks = blocks;
+  here.threads = threads;
+  for (unsigned int z = 0; z < blocks.z; ++z) {
+    for (unsigned int y = 0; y < blocks.y; ++y) {
+      for (unsigned int x = 0; x < blocks.x; ++x) {
+        here.block = {x, y, z};
+        fill_memory(__start_cuda_shared,
+                    static_cast<std::size_t>(__stop_cuda_shared - __start_cuda_shared));
+        run_block(name.c_str(), kernel, device().random);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void set_seed(std::uint64_t seed) {
+  const std::lock_guard lock(device().mutex);
+  device().random = {seed};
+  // 0x51: 5.6e10 as a float, 1.9e84 as a double. 0xFF: NaN, and -1.
+  device().fill = seed % 2 == 0 ? 0x51 : 0xFF;
+}
+
+std::vector<Place> places() {
+  const std::lock_guard lock(device().mutex);
+  return {device().places.begin(), device().places.end()};
+}
+
+void forget_places() {
+  const std::lock_guard lock(device().mutex);
+  device().places.clear();
+}
+
+void leave_out(const std::optional<Place>& place) {
+  const std::lock_guard lock(device().mutex);
+  device().left_out = place;
+}
+
+void set_devices(int count) { device().devices = count; }
+void set_memory(std::size_t bytes) { device().memory = bytes; }
+std::size_t allocated() { return device().allocated; }
+
+int lane() { return static_cast<int>(this_thread() % 32); }
+
+void barrier(const Site& site) {
+  if (stands("barrier", site)) stop_at_barrier();
+}
+
+void warp_barrier(const Site& site) {
+  if (stands("barrier", site)) stop_at_warp();
+}
+
+// Two sets in turn: whoever comes to the next exchange before others have read this one leaves it
+// as it is.
+std::uint64_t exchange(std::uint64_t value, int from, const Site&) {
+  static std::uint64_t given[2][1024];
+  static unsigned char turns[1024];
+  const std::size_t thread = this_thread();
+  const unsigned char turn = turns[thread] ^= 1;
+  given[turn][thread] = value;
+  stop_at_warp();
+  return given[turn][thread / 32 * 32 + static_cast<std::size_t>(from)];
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  const std::lock_guard lock(device().mutex);
+  if (stream->capture == nullptr) {
+    enqueue_item(stream, {.work = std::move(work), .waits_for = nullptr, .records = nullptr});
+    return;
+  }
+  auto& nodes = stream->capture->nodes;
+  nodes.push_back({std::move(work), stream->next_after});
+  stream->next_after = {static_cast<int>(nodes.size()) - 1};
+}
+
+cudaError_t launch(const char* name, const cudaLaunchConfig_t& config,
+                   std::function<void()> kernel) {
+  const dim3& blocks = config.gridDim;
+  const dim3& threads = config.blockDim;
+  const std::uint64_t size = std::uint64_t{threads.x} * threads.y * threads.z;
+  if (size == 0 || size > 1024 || blocks.x == 0 || blocks.y == 0 || blocks.z == 0 ||
+      blocks.y > 65535 || blocks.z > 65535 || config.stream == nullptr) {
+    return cudaErrorInvalidValue;
+  }
+  enqueue(config.stream, [name = short_name(name), blocks, threads, kernel = std::move(kernel)] {
+    run_blocks(name, blocks, threads, kernel);
+  });
+  return cudaSuccess;
+}
+
+}  // namespace cuda_host
+
+using cuda_host::device;
+using cuda_host::Mark;
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device().devices;
+  return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int index) {
+  return index >= 0 && index < device().devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 2;  // few, so that grids are small and loops over them go round
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *total = device().memory;
+  *free = *total - std::min(*total, device().allocated);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorInvalidValue:
+      break;
+  }
+  return "cudaErrorInvalidValue";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  if (error == cudaErrorMemoryAllocation) return "out of memory";
+  if (error == cudaErrorNoDevice) return "no CUDA-capable device is detected";
+  return cudaGetErrorName(error);
+}
+
+cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  return cuda_host::allocate(address, bytes);
+}
+cudaError_t cudaFree(void* address) { return cuda_host::release(address); }
+cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
+  return cuda_host::allocate(address, bytes);
+}
+cudaError_t cudaFreeHost(void* address) { return cuda_host::release(address); }
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  cuda_host::enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  cuda_host::enqueue(stream, [=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
+  const std::lock_guard lock(device().mutex);
+  *stream = std::make_unique<CUstream_st>().release();
+  device().streams.push_back(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(device().mutex);
+  const std::unique_ptr<CUstream_st> owner(stream);
+  while (!stream->items.empty()) cuda_host::advance(*stream);
+  std::erase(device().streams, stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream, cuda_host::Site site) {
+  const std::lock_guard lock(device().mutex);
+  if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+  if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
+  while (!stream->items.empty()) {
+    cuda_host::advance(*stream);
+    cuda_host::do_more();
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(cuda_host::Site site) {
+  const std::lock_guard lock(device().mutex);
+  if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
+  for (CUstream_st* stream : device().streams) {
+    while (!stream->items.empty()) cuda_host::advance(*stream);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int,
+                                cuda_host::Site site) {
+  const std::lock_guard lock(device().mutex);
+  if (!cuda_host::stands("wait", site)) return cudaSuccess;
+  const std::shared_ptr<Mark>& mark = event->mark;
+  if (mark->graph == nullptr) {
+    if (stream->capture != nullptr) return cudaErrorStreamCaptureIsolation;
+    cuda_host::enqueue_item(stream, {.work = nullptr, .waits_for = mark, .records = nullptr});
+    return cudaSuccess;
+  }
+  if (stream->capture == nullptr) {
+    stream->capture = mark->graph;
+    mark->graph->streams.insert(stream);
+  }
+  if (stream->capture != mark->graph) return cudaErrorStreamCaptureIsolation;
+  if (mark->node >= 0) stream->next_after.push_back(mark->node);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
+  *event = std::make_unique<CUevent_st>().release();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::unique_ptr<CUevent_st> owner(event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream, cuda_host::Site site) {
+  const std::lock_guard lock(device().mutex);
+  if (!cuda_host::stands("record", site)) return cudaSuccess;
+  event->mark = std::make_shared<Mark>(Mark{.done = false, .stream = stream});
+  if (stream->capture == nullptr) {
+    cuda_host::enqueue_item(stream,
+                            {.work = nullptr, .waits_for = nullptr, .records = event->mark});
+    return cudaSuccess;
+  }
+  // One node that stands for all that the stream's next one would follow.
+  auto& nodes = stream->capture->nodes;
+  nodes.push_back({[] {}, stream->next_after});
+  stream->next_after = {static_cast<int>(nodes.size()) - 1};
+  event->mark->graph = stream->capture;
+  event->mark->node = stream->next_after.front();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event, cuda_host::Site site) {
+  const std::lock_guard lock(device().mutex);
+  if (event->mark->graph != nullptr) return cudaErrorStreamCaptureUnsupported;
+  if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
+  while (!event->mark->done) {
+    cuda_host::advance_until(*event->mark);
+    cuda_host::do_more();
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const std::lock_guard lock(device().mutex);
+  if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+  stream->capture = std::make_unique<CUgraph_st>().release();
+  stream->capture->streams.insert(stream);
+  stream->next_after.clear();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(device().mutex);
+  *graph = stream->capture;
+  if (*graph == nullptr) return cudaErrorStreamCaptureUnsupported;
+  // All that was captured must come before the end of the stream that began.
+  std::set<int> before;
+  std::vector<int> next = stream->next_after;
+  while (!next.empty()) {
+    const int node = next.back();
+    next.pop_back();
+    if (!before.insert(node).second) continue;
+    const auto& after = (*graph)->nodes[static_cast<std::size_t>(node)].after;
+    next.insert(next.end(), after.begin(), after.end());
+  }
+  const bool joined = before.size() == (*graph)->nodes.size();
+  for (CUstream_st* member : (*graph)->streams) {
+    member->capture = nullptr;
+    member->next_after.clear();
+  }
+  return joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  *exec = std::make_unique<CUgraphExec_st>().release();
+  (*exec)->graph = std::make_shared<const CUgraph_st>(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::unique_ptr<CUgraph_st> owner(graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  const std::unique_ptr<CUgraphExec_st> owner(exec);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  cuda_host::enqueue(stream, [graph = exec->graph] { cuda_host::run_graph(*graph); });
+  return cudaSuccess;
+}

@@ -1,0 +1,102 @@
+#include "tests/support/operation_cases.h"
+
+namespace coxswain::test {
+
+namespace {
+
+using graph::Builder;
+
+constexpr graph::WeightInit kInit = graph::WeightInit::kXavierUniform;
+
+}  // namespace
+
+std::vector<OperationCase> operation_cases() {
+  const auto head = [](Builder& b, int x) { return b.dense(b.flatten(x), "head", 7, true, kInit); };
+  return {
+      {"conv_5x5_one_channel",
+       {1, 1, 11, 9},
+       [=](Builder& b) { return head(b, b.relu(b.conv(0, "c", 20, 5, 1, 0, true, kInit))); }},
+      {"conv_two_layers_odd_channels",
+       {1, 3, 9, 9},
+       [=](Builder& b) {
+         const int x = b.relu(b.conv(0, "c1", 13, 3, 2, 1, true, kInit));
+         return head(b, b.tanh(b.conv(x, "c2", 21, 3, 1, 1, false, kInit)));
+       }},
+      {"conv_pool_chain_odd_channels",
+       {1, 2, 18, 18},
+       [=](Builder& b) {
+         const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
+         return head(b, b.max_pool(b.relu(b.conv(x, "c2", 9, 3, 1, 0, true, kInit)), 2, 2));
+       }},
+      {"other_pools_after_a_pool_in_lanes",
+       {1, 2, 18, 18},
+       [=](Builder& b) {
+         const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
+         return head(b, b.global_avg_pool(b.avg_pool(b.max_pool(x, 3, 1, 1), 2, 2)));
+       }},
+      {"conv_1x1_stride_2",
+       {1, 17, 7, 7},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 16, 1, 1, 0, false, kInit);
+         return head(b, b.conv(x, "c2", 33, 1, 2, 0, false, kInit));
+       }},
+      {"max_pool_overlapping_padded",
+       {1, 5, 9, 7},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 6, 3, 1, 1, false, kInit);
+         return head(b, b.max_pool(x, 3, 2, 1));
+       }},
+      {"avg_pool_padded",
+       {1, 5, 9, 7},
+       [=](Builder& b) {
+         return head(b, b.avg_pool(b.conv(0, "c1", 6, 3, 1, 1, false, kInit), 3, 2, 1));
+       }},
+      {"batch_norm_relu_add",
+       {1, 6, 5, 5},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 11, 3, 1, 1, false, kInit);
+         const int y = b.relu(b.batch_norm(x, "n1"));
+         return head(b, b.relu(b.add(b.conv(y, "c2", 11, 3, 1, 1, false, kInit), x)));
+       }},
+      {"batch_norm_tanh",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
+         return head(b, b.tanh(b.batch_norm(b.conv(0, "c1", 10, 3, 1, 1, false, kInit), "n1")));
+       }},
+      {"batch_norm_of_the_input",
+       {1, 3, 6, 6},
+       [=](Builder& b) {
+         const int x = b.batch_norm(0, "data", 2e-5F, /*fixed_gamma=*/true);
+         return head(b, b.conv(x, "c1", 16, 3, 1, 1, false, kInit));
+       }},
+      {"activations_with_two_readers",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 12, 3, 1, 1, true, kInit);
+         return head(b, b.add(b.add(b.relu(x), b.tanh(x)), b.gelu(x)));
+       }},
+      {"dropout_between",
+       {1, 3, 7, 5},
+       [=](Builder& b) {
+         const int x = b.dropout(b.relu(b.conv(0, "c1", 18, 3, 1, 1, true, kInit)), "d1", 0.25F);
+         return b.dense(b.dropout(b.relu(b.dense(b.flatten(x), "f1", 19, true, kInit)), "d2", 0.5F),
+                        "f2", 7, true, kInit);
+       }},
+      {"flatten_before_an_activation",
+       {1, 3, 6, 5},
+       [=](Builder& b) {
+         return head(b, b.tanh(b.flatten(b.conv(0, "c1", 9, 3, 1, 1, true, kInit))));
+       }},
+      {"global_avg_pool_logits",
+       {1, 3, 6, 6},
+       [=](Builder& b) { return b.global_avg_pool(b.conv(0, "c1", 7, 3, 1, 1, true, kInit)); }},
+  };
+}
+
+graph::Graph model_of(const OperationCase& c) {
+  Builder builder(c.input);
+  const int logits = c.build(builder);
+  return builder.finish(logits, 0);
+}
+
+}  // namespace coxswain::test

@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <set>
+
+#include "tests/support/cuda_host/device.h"
+#include "tests/support/model_run.h"
+#include "tests/support/operation_cases.h"
+#include "trainer/backend/control.h"
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/backend/reference/reference_backend.h"
+#include "trainer/tensor/host_span.h"
+
+// What must be the reference's bit for bit: everything elementwise, pools, and the update.
+namespace coxswain::test {
+namespace {
+
+using backend::Parameters;
+using graph::Op;
+using graph::StepKind;
+
+constexpr std::uint64_t kSeeds = 16;
+
+bool is_exact(const graph::Program& program, const graph::Step& step) {
+  static const std::set<Op> kExact{Op::kRelu,          Op::kTanh,    Op::kGelu,
+                                   Op::kAdd,           Op::kMaxPool, Op::kAvgPool,
+                                   Op::kGlobalAvgPool, Op::kFlatten, Op::kDropout};
+  return step.kind == StepKind::kJoinGradients ||
+         kExact.contains(program.graph.nodes[static_cast<std::size_t>(step.node)].op);
+}
+
+class CudaExact : public testing::TestWithParam<OperationCase> {};
+
+TEST_P(CudaExact, elementwise_steps_give_the_bits_of_the_reference) {
+  const auto reference = backend::make_reference_backend();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    cuda_host::set_seed(seed);
+    const auto cuda = backend::make_cuda_backend(0);
+    ModelRun expected(*reference, model_of(GetParam()), {.seed = seed});
+    ModelRun actual(*cuda, model_of(GetParam()), {.seed = seed});
+    expected.executable->load(expected.batch);
+    actual.executable->load(actual.batch);
+    EXPECT_EQ(expected.executable->fetch(0), actual.executable->fetch(0)) << "images";
+    for (std::size_t i = 0; i < expected.program.steps.size(); ++i) {
+      const graph::Step& step = expected.program.steps[i];
+      for (const int edge : step.reads)
+        actual.executable->store(edge, expected.executable->fetch(edge));
+      expected.executable->run(static_cast<int>(i));
+      actual.executable->run(static_cast<int>(i));
+      if (!is_exact(expected.program, step)) continue;
+      for (const int edge : step.writes) {
+        EXPECT_EQ(expected.executable->fetch(edge), actual.executable->fetch(edge))
+            << expected.program.edges[static_cast<std::size_t>(edge)].name << ", seed " << seed;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, CudaExact, testing::ValuesIn(operation_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+struct UpdateCase {
+  const char* name;
+  OptimizerKind kind;
+  MomentumForm form;
+  int slots;
+};
+
+class CudaUpdate : public testing::TestWithParam<UpdateCase> {
+ protected:
+  CudaUpdate() : reference_(backend::make_reference_backend()) {}
+
+  // The same numbers everywhere, in the one canonical layout.
+  void fill(Backend& backend, const ModelRun& run) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> uniform(0.1F, 2);
+    const tensor::ParameterLayout& layout = run.parameters->layout();
+    const auto put = [&](const tensor::Slice& all) {
+      for (const tensor::Segment& s : layout.segments) {
+        if (s.kind == tensor::SegmentKind::kControl) continue;
+        std::vector<float> canonical(static_cast<std::size_t>(s.elements()));
+        for (float& value : canonical) value = uniform(random);
+        std::vector<float> stored(static_cast<std::size_t>(s.stored));
+        backend.from_canonical(s, canonical, stored);
+        run.parameters->memory().write(stored, all.range(s.offset, s.stored));
+      }
+    };
+    put(run.parameters->weights());
+    put(run.parameters->gradients());
+    for (int slot = 0; slot < run.parameters->num_slots(); ++slot) put(run.parameters->slot(slot));
+  }
+
+  std::vector<float> all(Backend& backend, const ModelRun& run) {
+    std::vector<float> result;
+    const auto take = [&](const tensor::Slice& slice) {
+      const std::vector<float> values = run.parameters->memory().snapshot(slice)();
+      for (const tensor::Segment& s : run.parameters->layout().segments) {
+        std::vector<float> canonical(static_cast<std::size_t>(s.elements()));
+        backend.to_canonical(s,
+                             std::span(values).subspan(static_cast<std::size_t>(s.offset),
+                                                       static_cast<std::size_t>(s.stored)),
+                             canonical);
+        result.insert(result.end(), canonical.begin(), canonical.end());
+      }
+    };
+    take(run.parameters->weights());
+    take(run.parameters->gradients());
+    for (int slot = 0; slot < run.parameters->num_slots(); ++slot) take(run.parameters->slot(slot));
+    return result;
+  }
+
+  // As bits: a NaN is equal to itself.
+  void expect_same(const std::vector<float>& expected, const std::vector<float>& actual) {
+    ASSERT_EQ(expected.size(), actual.size());
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      different +=
+          std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(actual[i]) ? 1U
+                                                                                               : 0U;
+    }
+    EXPECT_EQ(different, 0U) << "of " << expected.size();
+  }
+
+  std::unique_ptr<Backend> reference_;
+  const graph::Graph model_ = model_of(operation_cases()[7]);  // has a norm
+};
+
+TEST_P(CudaUpdate, gives_the_bits_of_the_reference) {
+  for (const DecayScope scope : {DecayScope::kAll, DecayScope::kWeights}) {
+    const optim::UpdateRule rule{.kind = GetParam().kind,
+                                 .form = GetParam().form,
+                                 .decay_scope = scope,
+                                 .weight_decay = 0.01F};
+    const auto cuda = backend::make_cuda_backend(0);
+    ModelRun expected(*reference_, model_, {.num_slots = GetParam().slots});
+    ModelRun actual(*cuda, model_, {.num_slots = GetParam().slots});
+    fill(*reference_, expected);
+    fill(*cuda, actual);
+    for (int step = 0; step < 3; ++step) {
+      reference_->update(rule, {0.01F, 0.9F}, 2, *expected.parameters);
+      cuda->update(rule, {0.01F, 0.9F}, 2, *actual.parameters);
+    }
+    expect_same(all(*reference_, expected), all(*cuda, actual));
+  }
+}
+
+TEST_P(CudaUpdate, leaves_everything_as_it_is_when_something_is_not_finite) {
+  const optim::UpdateRule rule{.kind = GetParam().kind, .form = GetParam().form};
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const auto cuda = backend::make_cuda_backend(0);
+    ModelRun expected(*reference_, model_, {.num_slots = GetParam().slots});
+    ModelRun actual(*cuda, model_, {.num_slots = GetParam().slots});
+    fill(*reference_, expected);
+    fill(*cuda, actual);
+    for (const bool broken : {false, true, false}) {
+      for (auto* run : {&expected, &actual}) {
+        const tensor::Segment& s = run->segment("head.bias");
+        const std::vector<float> value{broken ? bad : 1.0F};
+        run->parameters->memory().write(value, run->parameters->gradients(s).range(3, 1));
+      }
+      reference_->update(rule, {0.01F, 0.9F}, 1, *expected.parameters);
+      cuda->update(rule, {0.01F, 0.9F}, 1, *actual.parameters);
+      const auto control = actual.parameters->gradients(actual.parameters->layout().control());
+      EXPECT_EQ(actual.parameters->memory().snapshot(control)()[backend::kUpdated], broken ? 0 : 1);
+    }
+    expect_same(all(*reference_, expected), all(*cuda, actual));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, CudaUpdate,
+    testing::Values(UpdateCase{"plain", OptimizerKind::kSgd, MomentumForm::kPyTorch, 0},
+                    UpdateCase{"sgd", OptimizerKind::kSgd, MomentumForm::kPyTorch, 1},
+                    UpdateCase{"mxnet_sgd", OptimizerKind::kSgd, MomentumForm::kMxnet, 1},
+                    UpdateCase{"nesterov", OptimizerKind::kNesterov, MomentumForm::kPyTorch, 1},
+                    UpdateCase{"mxnet_nesterov", OptimizerKind::kNesterov, MomentumForm::kMxnet, 1},
+                    UpdateCase{"adam", OptimizerKind::kAdam, MomentumForm::kPyTorch, 2}),
+    [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace coxswain::test

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/cuda_host/device.h"
+#include "tests/support/model_run.h"
+#include "trainer/backend/control.h"
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/backend/reference/reference_backend.h"
+#include "trainer/graph/initialise.h"
+#include "trainer/graph/models/models.h"
+
+// Whole trainings on the host's device against the reference: same first weights, same batches.
+namespace coxswain::test {
+namespace {
+
+using graph::Graph;
+
+struct TrainingCase {
+  const char* name;
+  graph::Shape input;
+  std::int64_t rows;
+  int steps;
+};
+
+const optim::UpdateRule kRule{.weight_decay = 1e-4F};
+const optim::LearningRate kRate{.lr = 0.05F, .momentum = 0.9F};
+
+// Of each segment but the control's, in canonical order.
+std::vector<std::vector<float>> weights_of(const ModelRun& run) {
+  std::vector<std::vector<float>> result;
+  for (const tensor::Segment& s : run.parameters->layout().segments) {
+    if (s.kind == tensor::SegmentKind::kControl) continue;
+    std::vector<float> values(static_cast<std::size_t>(s.elements()));
+    run.on.to_canonical(s, run.parameters->memory().snapshot(run.parameters->weights(s))(), values);
+    result.push_back(std::move(values));
+  }
+  return result;
+}
+
+struct Trained {
+  std::vector<std::vector<float>> weights;
+  std::vector<float> control;  // of the last step
+  LossSums sums;
+};
+
+Trained train(Backend& backend, const TrainingCase& c) {
+  const Graph model = graph::build_model(value_of<Model>(c.name).value(), c.input, 10, 0.1F);
+  ModelRun run(backend, model, {.rows = c.rows, .num_slots = 1});
+  run.batch.global_count = static_cast<double>(c.rows);
+  const std::vector<std::int64_t> rows{c.rows};
+  const auto control = run.parameters->gradients(run.parameters->layout().control());
+  for (int step = 0; step < c.steps; ++step) {
+    backend.begin_step(rows);
+    run.batch.epoch = step;
+    run.parameters->memory().write(backend::to_control(false, 0), control);
+    backend::forward(*run.executable, run.batch);
+    run.executable->write_sums(control);
+    run.backward();
+    backend.update(kRule, kRate, 1, *run.parameters);
+    run.executable->parameters_changed();
+    backend.end_step();
+  }
+  return {weights_of(run), run.parameters->memory().snapshot(control)(), run.executable->sums()};
+}
+
+// Of the difference of two tensors, relative to the first's norm.
+double relative_error(const std::vector<float>& expected, const std::vector<float>& actual) {
+  double squares = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double d = static_cast<double>(expected[i]) - static_cast<double>(actual[i]);
+    squares += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
+    difference += d * d;
+  }
+  return std::sqrt(difference / (squares + 1e-12));
+}
+
+class CudaTraining : public testing::TestWithParam<TrainingCase> {};
+
+TEST_P(CudaTraining, ends_with_the_weights_of_the_reference) {
+  const auto reference = backend::make_reference_backend();
+  const Trained expected = train(*reference, GetParam());
+  for (const std::uint64_t seed : {1, 2}) {
+    cuda_host::set_seed(seed);
+    const auto cuda = backend::make_cuda_backend(0);
+    const Trained actual = train(*cuda, GetParam());
+    ASSERT_EQ(actual.weights.size(), expected.weights.size());
+    for (std::size_t i = 0; i < expected.weights.size(); ++i)
+      EXPECT_LE(relative_error(expected.weights[i], actual.weights[i]), 1e-5) << "segment " << i;
+    EXPECT_EQ(expected.control[backend::kUpdated], 1);
+    EXPECT_EQ(actual.control[backend::kUpdated], 1);
+    EXPECT_NEAR(actual.sums.loss, expected.sums.loss, 1e-5 * expected.sums.loss);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaTraining,
+                         testing::Values(TrainingCase{"mlp", {1, 1, 28, 28}, 8, 4},
+                                         TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3},
+                                         TrainingCase{"cifar-resnet8", {1, 3, 16, 16}, 4, 3}),
+                         [](const auto& tested) {
+                           std::string name = tested.param.name;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace coxswain::test

@@ -1,0 +1,13 @@
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::backend {
+
+std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
+  throw Error(
+      ExitCode::kBadInput,
+      "[train] device cuda: this program was built without CUDA: build it with cmake/build.sh "
+      "cuda (docs/gpu.md), or say device: cpu");
+}
+
+}  // namespace coxswain::backend

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace coxswain::backend::cuda {
+
+// Throws Error, with CUDA's own words, when a call failed. `what` says what was wanted: "starting
+// the kernel relu".
+void check(cudaError_t result, const char* what);
+
+}  // namespace coxswain::backend::cuda

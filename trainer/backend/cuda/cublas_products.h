@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trainer/backend/cuda/products.h"
+
+namespace coxswain::backend::cuda {
+
+// Resource. Matrix products by cuBLASLt, in float32, without sums whose order changes.
+class CublasProducts {
+ public:
+  CublasProducts();
+  ~CublasProducts();
+  CublasProducts(const CublasProducts&) = delete;
+  CublasProducts& operator=(const CublasProducts&) = delete;
+
+  Product prepare(const Dense& dense);
+  std::string version() const;
+
+ private:
+  struct Handle;
+  std::unique_ptr<Handle> handle_;
+};
+
+}  // namespace coxswain::backend::cuda

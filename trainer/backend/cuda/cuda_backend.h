@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "trainer/backend/backend.h"
+
+namespace coxswain::backend {
+
+// One GPU: `device` of those that the process sees. Activations are (N, H, W, C), weights
+// (K, R, S, C); everything is float32 without TF32, in an order that is always the same. Throws
+// Error in one line where there is no such GPU or no driver.
+std::unique_ptr<Backend> make_cuda_backend(int device);
+
+}  // namespace coxswain::backend

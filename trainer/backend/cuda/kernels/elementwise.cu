@@ -1,0 +1,118 @@
+#include "trainer/backend/cuda/kernels/launch.h"
+
+namespace coxswain::backend::cuda {
+
+namespace {
+
+__global__ void fill_kernel(float* out, float value, std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) out[i] = value;
+}
+
+__global__ void add_kernel(float* into, const float* from, std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) into[i] += from[i];
+}
+
+__global__ void activate_kernel(Activation activation, const float* x, float* y,
+                                std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride())
+    y[i] = activated(activation, x[i]);
+}
+
+__global__ void activate_backward_kernel(Activation activation, const float* y, const float* d_y,
+                                         float* d_x, std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride())
+    d_x[i] = d_y[i] * derivative_at_output(activation, y[i]);
+}
+
+constexpr double kRootOfTwo = 1.41421356237309504880;
+constexpr double kRootOfTwoPi = 2.50662827463100050242;
+
+__global__ void gelu_kernel(const float* x, float* y, std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const double value = x[i];
+    y[i] = static_cast<float>(value * 0.5 * (1 + erf(value / kRootOfTwo)));
+  }
+}
+
+__global__ void gelu_backward_kernel(const float* x, const float* d_y, float* d_x,
+                                     std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const double value = x[i];
+    const double below = 0.5 * (1 + erf(value / kRootOfTwo));
+    const double density = exp(-value * value / 2) / kRootOfTwoPi;
+    d_x[i] = static_cast<float>(d_y[i] * (below + value * density));
+  }
+}
+
+__global__ void add_bias_kernel(float* y, const float* bias, Activation activation,
+                                std::int64_t count, std::int64_t channels) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const float value = bias == nullptr ? y[i] : y[i] + bias[i % channels];
+    y[i] = activated(activation, value);
+  }
+}
+
+__global__ void join_kernel(Parts parts, Activation activation, const float* y, float* out,
+                            std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    float sum = parts.from[0][i];
+    for (int part = 1; part < parts.count; ++part) sum += parts.from[part][i];
+    out[i] =
+        y == nullptr ? activated(activation, sum) : sum * derivative_at_output(activation, y[i]);
+  }
+}
+
+}  // namespace
+
+void fill(const Queue& queue, float* out, float value, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, fill_kernel, out, value, count), "starting the kernel fill");
+}
+
+void add_into(const Queue& queue, float* into, const float* from, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, add_kernel, into, from, count), "starting the kernel add");
+}
+
+void activate(const Queue& queue, Activation activation, const float* x, float* y,
+              std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, activate_kernel, activation, x, y, count),
+        "starting the kernel activate");
+}
+
+void activate_backward(const Queue& queue, Activation activation, const float* y, const float* d_y,
+                       float* d_x, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, activate_backward_kernel, activation, y, d_y, d_x, count),
+        "starting the kernel activate_backward");
+}
+
+void gelu(const Queue& queue, const float* x, float* y, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, gelu_kernel, x, y, count), "starting the kernel gelu");
+}
+
+void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
+                   std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, gelu_backward_kernel, x, d_y, d_x, count),
+        "starting the kernel gelu_backward");
+}
+
+void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
+              std::int64_t rows, std::int64_t channels) {
+  const cudaLaunchConfig_t config = loop_over(queue, rows * channels);
+  check(
+      cudaLaunchKernelEx(&config, add_bias_kernel, y, bias, activation, rows * channels, channels),
+      "starting the kernel add_bias");
+}
+
+void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,
+          std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, join_kernel, parts, activation, y, out, count),
+        "starting the kernel join");
+}
+
+}  // namespace coxswain::backend::cuda

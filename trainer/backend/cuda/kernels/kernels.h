@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+
+#include "trainer/graph/graph.h"
+#include "trainer/optim/update_rule.h"
+#include "trainer/tensor/shape.h"
+
+// Kernels of our own. Each function enqueues and returns. Pointers are the device's, floats unless
+// they say otherwise; activations are (N, H, W, C). Sums are made in double and in an order that
+// the shapes alone fix: no multiprocessor count and no timing changes a bit.
+namespace coxswain::backend::cuda {
+
+using graph::Activation;
+using tensor::Shape;
+
+// Value. Where work is enqueued.
+struct Queue {
+  cudaStream_t stream = nullptr;
+  int multiprocessors = 1;
+};
+
+// What a captured step reads anew each time it is replayed, beside images and labels.
+struct StepInputs {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::int64_t valid = 0;
+  double global_count = 1;
+};
+
+// Of the loss; LossSums of executable.h.
+struct DeviceSums {
+  double loss = 0;
+  std::int64_t correct = 0;
+  std::int64_t correct_top5 = 0;
+  std::int64_t samples = 0;
+};
+
+// elementwise.cu
+void fill(const Queue& queue, float* out, float value, std::int64_t count);
+void add_into(const Queue& queue, float* into, const float* from, std::int64_t count);
+void activate(const Queue& queue, Activation activation, const float* x, float* y,
+              std::int64_t count);
+void activate_backward(const Queue& queue, Activation activation, const float* y, const float* d_y,
+                       float* d_x, std::int64_t count);
+void gelu(const Queue& queue, const float* x, float* y, std::int64_t count);
+void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
+                   std::int64_t count);
+// y += bias, of (rows, channels), then the activation; a null bias is none.
+void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
+              std::int64_t rows, std::int64_t channels);
+// out = (parts[0] + parts[1] + ...), then activation(out), or with `y` times its derivative at y.
+struct Parts {
+  static constexpr int kMost = 8;
+  std::array<const float*, kMost> from = {};
+  int count = 0;
+};
+void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,
+          std::int64_t count);
+
+// layout.cu
+// bytes (N, H, W, C) and what each value of a channel becomes, (C, 256).
+void normalise(const Queue& queue, const std::uint8_t* bytes, const float* table,
+               std::int64_t pixels, std::int64_t channels, float* out);
+// (outer, a, b) -> (outer, b, a)
+void transpose(const Queue& queue, const float* from, float* to, std::int64_t outer, std::int64_t a,
+               std::int64_t b);
+
+// pool.cu
+struct Window {
+  Shape in;
+  Shape out;
+  int kernel = 1;
+  int stride = 1;
+  int pad = 0;
+};
+void max_pool(const Queue& queue, const Window& window, const float* x, float* y);
+void max_pool_backward(const Queue& queue, const Window& window, const float* x, const float* d_y,
+                       float* d_x);
+void average_pool(const Queue& queue, const Window& window, const float* x, float* y);
+void average_pool_backward(const Queue& queue, const Window& window, const float* d_y, float* d_x);
+
+// channel_sums.cu
+// Sums over rows of (rows, channels). `partial` has room for partial_sums() doubles.
+std::int64_t partial_sums(std::int64_t rows, std::int64_t channels);
+void sum_channels(const Queue& queue, const float* x, std::int64_t rows, std::int64_t channels,
+                  double* partial, float* sums);
+
+// norm.cu
+struct Norm {
+  std::int64_t rows = 0;  // N * H * W
+  std::int64_t channels = 0;
+  float epsilon = 0;
+  Activation activation = Activation::kNone;
+};
+// mean and 1 / sqrt(variance + epsilon) of each channel, (2, C), kept for backward.
+// running_* are the gradient slots that get the batch's values.
+void norm_moments(const Queue& queue, const Norm& norm, const float* x, double* partial,
+                  double* moments, float* running_mean, float* running_variance);
+void norm_running_moments(const Queue& queue, const Norm& norm, const float* running_mean,
+                          const float* running_variance, double* moments);
+// gamma may be null: 1.
+void norm_forward(const Queue& queue, const Norm& norm, const float* x, const double* moments,
+                  const float* gamma, const float* beta, float* y);
+// d_gamma and d_x may be null. `sums` has room for (2, C) doubles.
+void norm_backward(const Queue& queue, const Norm& norm, const float* x, const float* y,
+                   const float* d_y, const double* moments, const float* gamma, double* partial,
+                   double* sums, float* d_gamma, float* d_beta, float* d_x);
+
+// dropout.cu
+void dropout(const Queue& queue, const StepInputs* inputs, const std::int64_t* sample_ids,
+             std::uint32_t stream, float rate, const Shape& shape, const float* from, float* to);
+
+// loss.cu
+// `rows` has room for (2, N) doubles: each row's loss, and how many classes come before its label.
+void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const std::int32_t* labels,
+                           std::int64_t n, std::int64_t classes, float smoothing,
+                           const float* logits, double* rows, DeviceSums* sums);
+void softmax_cross_entropy_gradient(const Queue& queue, const StepInputs* inputs,
+                                    const std::int32_t* labels, std::int64_t n,
+                                    std::int64_t classes, float smoothing, const float* logits,
+                                    float* d_logits);
+void write_sums(const Queue& queue, const DeviceSums* sums, float* control);
+
+// update.cu
+// What update() is given anew each step, and what the device makes of it.
+struct UpdateInputs {
+  float lr = 0;
+  float momentum = 0;
+  float statistic_parts = 1;
+};
+struct Verdict {
+  std::int32_t not_finite = 0;  // a gradient is not; zero again after each decision
+  std::int32_t updates = 0;     // this step does
+  optim::UpdateStep step;
+};
+// What the optimizer does with 16 floats of the flat buffer.
+enum class Change : std::uint8_t { kNothing, kStatistic, kDecayed, kUndecayed };
+constexpr std::int64_t kGranule = 16;  // floats: segments begin at multiples of it
+struct FlatBuffer {
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  std::array<float*, optim::kMostSlots> slots = {};
+  const Change* changes = nullptr;  // one a granule
+  std::int64_t size = 0;
+};
+void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
+                     Verdict* verdict);
+// Writes the verdict into both control segments and counts the update.
+void decide(const Queue& queue, const UpdateInputs* inputs, float* control_sums,
+            float* control_weights, Verdict* verdict);
+void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+            const FlatBuffer& buffer);
+
+}  // namespace coxswain::backend::cuda

@@ -1,0 +1,161 @@
+#include "trainer/backend/cuda/kernels/row_sums.h"
+
+namespace coxswain::backend::cuda {
+
+namespace {
+
+// `moments` holds the means, then 1 / sqrt(variance + epsilon).
+
+struct Values {
+  static constexpr int kSums = 1;
+  const float* x;
+  __device__ double operator()(std::int64_t i, std::int64_t, int) const { return x[i]; }
+};
+
+struct Squares {
+  static constexpr int kSums = 1;
+  const float* x;
+  const double* means;
+  __device__ double operator()(std::int64_t i, std::int64_t c, int) const {
+    const double centred = x[i] - means[c];
+    return centred * centred;
+  }
+};
+
+// d(y) before the activation, and that times the normalised x.
+struct Gradients {
+  static constexpr int kSums = 2;
+  const float* x;
+  const float* y;
+  const float* d_y;
+  const double* moments;
+  std::int64_t channels;
+  Activation activation;
+
+  __device__ double gradient(std::int64_t i) const {
+    if (activation == Activation::kNone) return d_y[i];
+    return d_y[i] * static_cast<double>(derivative_at_output(activation, y[i]));
+  }
+  __device__ double normalised(std::int64_t i, std::int64_t c) const {
+    return (x[i] - moments[c]) * moments[channels + c];
+  }
+  __device__ double operator()(std::int64_t i, std::int64_t c, int sum) const {
+    return sum == 0 ? gradient(i) : gradient(i) * normalised(i, c);
+  }
+};
+
+__global__ void finish_means_kernel(const double* partial, std::int64_t rows, std::int64_t channels,
+                                    Chunks chunks, double* moments, float* running_mean) {
+  for (std::int64_t c = loop_start(); c < channels; c += loop_stride()) {
+    const double mean = sum_of_chunks(partial, channels, chunks, c, 0) / static_cast<double>(rows);
+    moments[c] = mean;
+    running_mean[c] = static_cast<float>(mean);
+  }
+}
+
+// The running average takes the variance with divisor rows - 1.
+__global__ void finish_variances_kernel(const double* partial, std::int64_t rows,
+                                        std::int64_t channels, Chunks chunks, float epsilon,
+                                        double* moments, float* running_variance) {
+  for (std::int64_t c = loop_start(); c < channels; c += loop_stride()) {
+    const double variance =
+        sum_of_chunks(partial, channels, chunks, c, 0) / static_cast<double>(rows);
+    moments[channels + c] = 1 / sqrt(variance + static_cast<double>(epsilon));
+    const double unbiased =
+        rows < 2 ? variance : variance * static_cast<double>(rows) / static_cast<double>(rows - 1);
+    running_variance[c] = static_cast<float>(unbiased);
+  }
+}
+
+__global__ void running_moments_kernel(const float* mean, const float* variance,
+                                       std::int64_t channels, float epsilon, double* moments) {
+  for (std::int64_t c = loop_start(); c < channels; c += loop_stride()) {
+    moments[c] = mean[c];
+    moments[channels + c] = 1 / sqrt(variance[c] + static_cast<double>(epsilon));
+  }
+}
+
+__global__ void forward_kernel(Norm norm, const float* x, const double* moments, const float* gamma,
+                               const float* beta, float* y) {
+  const std::int64_t count = norm.rows * norm.channels;
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const std::int64_t c = i % norm.channels;
+    const double scale =
+        gamma == nullptr ? moments[norm.channels + c] : moments[norm.channels + c] * gamma[c];
+    const double value = (x[i] - moments[c]) * scale + beta[c];
+    y[i] = activated(norm.activation, static_cast<float>(value));
+  }
+}
+
+__global__ void finish_gradients_kernel(const double* partial, std::int64_t channels, Chunks chunks,
+                                        double* sums, float* d_gamma, float* d_beta) {
+  for (std::int64_t c = loop_start(); c < channels; c += loop_stride()) {
+    sums[c] = sum_of_chunks(partial, channels, chunks, c, 0);
+    sums[channels + c] = sum_of_chunks(partial, channels, chunks, c, 1);
+    d_beta[c] = static_cast<float>(sums[c]);
+    if (d_gamma != nullptr) d_gamma[c] = static_cast<float>(sums[channels + c]);
+  }
+}
+
+// Ioffe & Szegedy 2015, section 3.
+__global__ void backward_kernel(Norm norm, Gradients of, const double* sums, const float* gamma,
+                                float* d_x) {
+  const std::int64_t count = norm.rows * norm.channels;
+  const auto rows = static_cast<double>(norm.rows);
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const std::int64_t c = i % norm.channels;
+    const double inverse = of.moments[norm.channels + c];
+    const double scale = gamma == nullptr ? inverse : gamma[c] * inverse;
+    const double centred =
+        of.gradient(i) - sums[c] / rows - of.normalised(i, c) * sums[norm.channels + c] / rows;
+    d_x[i] = static_cast<float>(scale * centred);
+  }
+}
+
+}  // namespace
+
+void norm_moments(const Queue& queue, const Norm& norm, const float* x, double* partial,
+                  double* moments, float* running_mean, float* running_variance) {
+  const Chunks chunks = chunks_of(norm.rows);
+  const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
+  start_partial_sums(queue, Values{x}, norm.rows, norm.channels, partial);
+  check(cudaLaunchKernelEx(&config, finish_means_kernel, partial, norm.rows, norm.channels, chunks,
+                           moments, running_mean),
+        "starting the kernel finish_means");
+  start_partial_sums(queue, Squares{x, moments}, norm.rows, norm.channels, partial);
+  check(cudaLaunchKernelEx(&config, finish_variances_kernel, partial, norm.rows, norm.channels,
+                           chunks, norm.epsilon, moments, running_variance),
+        "starting the kernel finish_variances");
+}
+
+void norm_running_moments(const Queue& queue, const Norm& norm, const float* running_mean,
+                          const float* running_variance, double* moments) {
+  const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
+  check(cudaLaunchKernelEx(&config, running_moments_kernel, running_mean, running_variance,
+                           norm.channels, norm.epsilon, moments),
+        "starting the kernel running_moments");
+}
+
+void norm_forward(const Queue& queue, const Norm& norm, const float* x, const double* moments,
+                  const float* gamma, const float* beta, float* y) {
+  const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
+  check(cudaLaunchKernelEx(&config, forward_kernel, norm, x, moments, gamma, beta, y),
+        "starting the kernel norm_forward");
+}
+
+void norm_backward(const Queue& queue, const Norm& norm, const float* x, const float* y,
+                   const float* d_y, const double* moments, const float* gamma, double* partial,
+                   double* sums, float* d_gamma, float* d_beta, float* d_x) {
+  const Gradients of{x, y, d_y, moments, norm.channels, norm.activation};
+  start_partial_sums(queue, of, norm.rows, norm.channels, partial);
+  const cudaLaunchConfig_t each = loop_over(queue, norm.channels);
+  check(cudaLaunchKernelEx(&each, finish_gradients_kernel, partial, norm.channels,
+                           chunks_of(norm.rows), sums, d_gamma, d_beta),
+        "starting the kernel finish_gradients");
+  if (d_x == nullptr) return;
+  const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
+  check(cudaLaunchKernelEx(&config, backward_kernel, norm, of, sums, gamma, d_x),
+        "starting the kernel norm_backward");
+}
+
+}  // namespace coxswain::backend::cuda

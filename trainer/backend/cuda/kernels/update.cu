@@ -1,0 +1,81 @@
+#include "trainer/backend/control.h"
+#include "trainer/backend/cuda/kernels/launch.h"
+#include "trainer/optim/formulas.h"
+
+namespace coxswain::backend::cuda {
+
+namespace {
+
+// All who find something write the same.
+__global__ void find_not_finite_kernel(const float* gradients, std::int64_t size,
+                                       Verdict* verdict) {
+  float sum = 0;  // a finite times zero is zero; infinities and NaN give NaN, which stays
+  for (std::int64_t i = loop_start(); i < size; i += loop_stride()) sum += gradients[i] * 0.0F;
+  if (sum != 0) verdict->not_finite = 1;
+}
+
+__global__ void decide_kernel(const UpdateInputs* inputs, float* control_sums,
+                              float* control_weights, Verdict* verdict) {
+  const bool updates = control_sums[kNotFinite] == 0 && verdict->not_finite == 0;
+  verdict->not_finite = 0;
+  verdict->updates = updates ? 1 : 0;
+  control_sums[kUpdated] = updates ? 1.0F : 0.0F;
+  if (!updates) return;
+  auto* count = reinterpret_cast<std::int64_t*>(control_weights);
+  ++*count;
+  verdict->step = {inputs->lr, inputs->momentum, *count, inputs->statistic_parts};
+}
+
+template <class Formula>
+__global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, FlatBuffer buffer) {
+  if (verdict->updates == 0) return;
+  const Formula formula(rule, verdict->step);
+  const float parts = verdict->step.statistic_parts;
+  for (std::int64_t i = loop_start(); i < buffer.size; i += loop_stride()) {
+    const Change change = buffer.changes[i / kGranule];
+    if (change == Change::kNothing) continue;
+    float weight = buffer.weights[i];
+    if (change == Change::kStatistic) {
+      weight = optim::averaged(weight, buffer.gradients[i], rule.statistic_momentum, parts);
+    } else {
+      const float decay = change == Change::kDecayed ? rule.weight_decay : 0;
+      const float gradient = buffer.gradients[i] + decay * weight;
+      if constexpr (std::is_invocable_v<Formula, float, float&>) {
+        formula(gradient, weight);
+      } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
+        formula(gradient, weight, buffer.slots[0][i]);
+      } else {
+        formula(gradient, weight, buffer.slots[0][i], buffer.slots[1][i]);
+      }
+    }
+    buffer.weights[i] = weight;
+  }
+}
+
+}  // namespace
+
+void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
+                     Verdict* verdict) {
+  const cudaLaunchConfig_t config = loop_over(queue, size);
+  check(cudaLaunchKernelEx(&config, find_not_finite_kernel, gradients, size, verdict),
+        "starting the kernel find_not_finite");
+}
+
+void decide(const Queue& queue, const UpdateInputs* inputs, float* control_sums,
+            float* control_weights, Verdict* verdict) {
+  const cudaLaunchConfig_t one = grid(queue, dim3{1, 1, 1}, dim3{1, 1, 1});
+  check(cudaLaunchKernelEx(&one, decide_kernel, inputs, control_sums, control_weights, verdict),
+        "starting the kernel decide");
+}
+
+void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+            const FlatBuffer& buffer) {
+  const cudaLaunchConfig_t config = loop_over(queue, buffer.size);
+  const bool has_slots = buffer.slots[0] != nullptr;
+  optim::with_formula(rule, has_slots, [&]<class Formula>(std::type_identity<Formula>) {
+    check(cudaLaunchKernelEx(&config, update_kernel<Formula>, rule, verdict, buffer),
+          "starting the kernel update");
+  });
+}
+
+}  // namespace coxswain::backend::cuda

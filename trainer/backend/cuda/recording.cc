@@ -1,0 +1,213 @@
+#include "trainer/backend/cuda/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/contract/error.h"
+#include "trainer/tensor/device_span.h"
+#include "trainer/tensor/philox.h"
+
+namespace coxswain::backend::cuda {
+
+namespace {
+
+using graph::Node;
+using graph::Op;
+using graph::Step;
+using graph::StepKind;
+
+StepBuffers buffers_of(const Recording& r, const Step& step) {
+  StepBuffers buffers;
+  const auto nodes = static_cast<int>(r.program.graph.nodes.size());
+  const bool forward = step.kind == StepKind::kForward;
+  for (const int edge : step.reads) {
+    const int buffer = r.edges[static_cast<std::size_t>(edge)];
+    if (!forward && edge == step.node) {
+      buffers.y = buffer;
+    } else if (edge < nodes) {
+      buffers.inputs.push_back(buffer);
+    } else {
+      buffers.d_y = buffer;
+    }
+  }
+  if (!step.writes.empty()) buffers.out = r.edges[static_cast<std::size_t>(step.writes[0])];
+  return buffers;
+}
+
+// out = the sum of `parts`, then the activation, or its derivative at `y`.
+void record_sum(Recording& r, std::vector<int> parts, Activation activation, int y, int out,
+                std::int64_t count) {
+  std::vector<int> all = parts;
+  all.insert(all.end(), {y, out});
+  r.tape.add(all, [=, &queue = r.queue](const Addresses& at) {
+    std::size_t next = 0;
+    while (next < parts.size()) {
+      Parts some;
+      if (next > 0) some.from[static_cast<std::size_t>(some.count++)] = at.at(out);
+      while (next < parts.size() && some.count < Parts::kMost)
+        some.from[static_cast<std::size_t>(some.count++)] = at.at(parts[next++]);
+      const bool last = next == parts.size();
+      join(queue, some, last ? activation : Activation::kNone, last ? at.at(y) : nullptr,
+           at.at(out), count);
+    }
+  });
+}
+
+void record_join(Recording& r, const Step& step) {
+  const Activation activation = graph::joined_activation(r.program, step);
+  std::vector<int> parts;
+  for (const int edge : step.reads) parts.push_back(r.edges[static_cast<std::size_t>(edge)]);
+  int y = -1;
+  if (activation != Activation::kNone) {
+    y = parts.back();
+    parts.pop_back();
+  }
+  const graph::Edge& out = r.program.edges[static_cast<std::size_t>(step.writes[0])];
+  record_sum(r, parts, activation, y, r.edges[static_cast<std::size_t>(step.writes[0])],
+             out.shape.elements());
+}
+
+void record_activation(Recording& r, const Step& step, const StepBuffers& b,
+                       Activation activation) {
+  const std::int64_t count = r.node(step.node).shape.elements();
+  if (step.kind == StepKind::kForward) {
+    r.tape.add({b.inputs[0], b.out}, [=, &queue = r.queue](const Addresses& at) {
+      activate(queue, activation, at.at(b.inputs[0]), at.at(b.out), count);
+    });
+    return;
+  }
+  r.tape.add({b.y, b.d_y, b.out}, [=, &queue = r.queue](const Addresses& at) {
+    activate_backward(queue, activation, at.at(b.y), at.at(b.d_y), at.at(b.out), count);
+  });
+}
+
+void record_gelu(Recording& r, const Step& step, const StepBuffers& b) {
+  const std::int64_t count = r.node(step.node).shape.elements();
+  if (step.kind == StepKind::kForward) {
+    r.tape.add({b.inputs[0], b.out}, [=, &queue = r.queue](const Addresses& at) {
+      gelu(queue, at.at(b.inputs[0]), at.at(b.out), count);
+    });
+    return;
+  }
+  r.tape.add({b.inputs[0], b.d_y, b.out}, [=, &queue = r.queue](const Addresses& at) {
+    gelu_backward(queue, at.at(b.inputs[0]), at.at(b.d_y), at.at(b.out), count);
+  });
+}
+
+// What is flat is in the order (C, H, W).
+void record_flatten(Recording& r, const Step& step, const StepBuffers& b) {
+  const Shape in = r.input_of(r.node(step.node)).shape;
+  const bool forward = step.kind == StepKind::kForward;
+  const int from = forward ? b.inputs[0] : b.d_y;
+  const std::int64_t pixels = in.h * in.w;
+  r.tape.add({from, b.out}, [=, &queue = r.queue](const Addresses& at) {
+    if (forward) {
+      transpose(queue, at.at(from), at.at(b.out), in.n, pixels, in.c);
+    } else {
+      transpose(queue, at.at(from), at.at(b.out), in.n, in.c, pixels);
+    }
+  });
+}
+
+void record_dropout(Recording& r, const Step& step, const StepBuffers& b) {
+  const Node& node = r.node(step.node);
+  const int from = step.kind == StepKind::kForward ? b.inputs[0] : b.d_y;
+  const Shape shape = node.shape;
+  if (!r.program.training) {
+    r.tape.add({from, b.out}, [=, &queue = r.queue](const Addresses& at) {
+      const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeof(float);
+      check(
+          cudaMemcpyAsync(at.at(b.out), at.at(from), bytes, cudaMemcpyDeviceToDevice, queue.stream),
+          "copying on the device");
+    });
+    return;
+  }
+  const std::uint32_t stream = tensor::stream_of(node.name);
+  r.tape.add({from, b.out}, [=, &queue = r.queue, batch = r.batch,
+                             rate = node.rate](const Addresses& at) {
+    dropout(queue, batch.inputs, batch.sample_ids, stream, rate, shape, at.at(from), at.at(b.out));
+  });
+}
+
+void record_loss(Recording& r, const Step& step, const StepBuffers& b) {
+  const Node& node = r.node(step.node);
+  const Shape logits = r.input_of(node).shape;
+  const float smoothing = node.label_smoothing;
+  if (step.kind == StepKind::kForward) {
+    const int rows = r.tape.new_buffer(2 * logits.n * static_cast<std::int64_t>(sizeof(double)));
+    r.tape.add({b.inputs[0], rows},
+               [=, &queue = r.queue, batch = r.batch, sums = r.sums](const Addresses& at) {
+                 softmax_cross_entropy(queue, batch.inputs, batch.labels, logits.n, logits.c,
+                                       smoothing, at.at(b.inputs[0]), at.at<double>(rows), sums);
+               });
+    return;
+  }
+  r.tape.add({b.inputs[0], b.out}, [=, &queue = r.queue, batch = r.batch](const Addresses& at) {
+    softmax_cross_entropy_gradient(queue, batch.inputs, batch.labels, logits.n, logits.c, smoothing,
+                                   at.at(b.inputs[0]), at.at(b.out));
+  });
+}
+
+void record_operation(Recording& r, const Step& step, const StepBuffers& b) {
+  const Node& node = r.node(step.node);
+  switch (node.op) {
+    case Op::kInput:
+      return;
+    case Op::kConv2d:
+    case Op::kDense:
+      return record_product(r, step, b);
+    case Op::kBatchNorm:
+      return record_norm(r, step, b);
+    case Op::kRelu:
+      return record_activation(r, step, b, Activation::kRelu);
+    case Op::kTanh:
+      return record_activation(r, step, b, Activation::kTanh);
+    case Op::kGelu:
+      return record_gelu(r, step, b);
+    case Op::kAdd:
+      return record_sum(r, b.inputs, node.activation, -1, b.out, node.shape.elements());
+    case Op::kMaxPool:
+    case Op::kAvgPool:
+    case Op::kGlobalAvgPool:
+      return record_pool(r, step, b);
+    case Op::kFlatten:
+      return record_flatten(r, step, b);
+    case Op::kDropout:
+      return record_dropout(r, step, b);
+    case Op::kSoftmaxCrossEntropy:
+      return record_loss(r, step, b);
+  }
+}
+
+}  // namespace
+
+void record_step(Recording& r, const Step& step) {
+  std::vector<int> written;
+  for (const int edge : step.reads) r.tape.touch(r.edges[static_cast<std::size_t>(edge)]);
+  for (const int edge : step.writes) written.push_back(r.edges[static_cast<std::size_t>(edge)]);
+  if (step.kind == StepKind::kJoinGradients) {
+    record_join(r, step);
+  } else {
+    record_operation(r, step, buffers_of(r, step));
+  }
+  r.tape.end_step(written);
+}
+
+const tensor::Segment* find_segment(const Recording& r, const Node& node, std::string_view suffix) {
+  const auto found = r.parameters.layout().find(fmt::format("{}.{}", node.name, suffix));
+  return found ? &r.parameters.layout().segments[static_cast<std::size_t>(*found)] : nullptr;
+}
+
+float* weights_of(const Recording& r, const Node& node, std::string_view suffix) {
+  const tensor::Segment* segment = find_segment(r, node, suffix);
+  return segment == nullptr ? nullptr : tensor::device_span(r.parameters.weights(*segment)).data();
+}
+
+float* gradients_of(const Recording& r, const Node& node, std::string_view suffix) {
+  const tensor::Segment* segment = find_segment(r, node, suffix);
+  return segment == nullptr ? nullptr
+                            : tensor::device_span(r.parameters.gradients(*segment)).data();
+}
+
+}  // namespace coxswain::backend::cuda

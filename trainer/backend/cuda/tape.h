@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "trainer/backend/cuda/device.h"
+#include "trainer/graph/plan_memory.h"
+
+namespace coxswain::backend::cuda {
+
+// Resource. The memory that all executables of a backend compute in, one at a time. Grows when one
+// is prepared; then its address, and the generation, are others.
+class Arena {
+ public:
+  void reserve(std::int64_t bytes);
+  std::byte* data() const { return memory_.data(); }
+  int generation() const { return generation_; }
+
+ private:
+  DeviceMemory memory_;
+  int generation_ = 0;
+};
+
+// The addresses of a tape's buffers while it runs.
+class Addresses {
+ public:
+  template <typename T = float>
+  T* at(int buffer) const {  // null for -1
+    if (buffer < 0) return nullptr;
+    return reinterpret_cast<T*>(arena_ + offsets_[static_cast<std::size_t>(buffer)]);
+  }
+
+ private:
+  friend class Tape;
+  std::byte* arena_ = nullptr;
+  std::vector<std::int64_t> offsets_;
+};
+
+using Work = std::function<void(const Addresses&)>;
+
+// Resource. What an executable enqueues, step by step. Recorded at prepare; run() allocates
+// nothing. A buffer lives from the first to the last piece of work that names it, or that touch()
+// names.
+class Tape {
+ public:
+  int new_buffer(std::int64_t bytes);
+  int new_floats(std::int64_t count) {
+    return new_buffer(count * static_cast<std::int64_t>(sizeof(float)));
+  }
+  void touch(int buffer);
+
+  void end_step(const std::vector<int>& written);  // buffers that must still hold their values
+  void add(const std::vector<int>& buffers, Work work);
+
+  std::int64_t finish();  // closes the recording; the bytes of arena that bind() needs
+  void bind(std::byte* arena) { addresses_.arena_ = arena; }
+  const Addresses& addresses() const { return addresses_; }
+  void run(int step) const;
+
+ private:
+  void touch_at(int buffer, int work);
+
+  std::vector<Work> work_;
+  std::vector<int> step_ends_;  // one past the last work of each step
+  std::vector<graph::Lifetime> lifetimes_;
+  Addresses addresses_;
+};
+
+}  // namespace coxswain::backend::cuda
