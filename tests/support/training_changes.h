@@ -24,7 +24,6 @@ struct TrainingChange {
   // Each must differ from all others in what it does; flags as above. Empty: every word of the key.
   std::vector<std::string_view> values = {};
   int ranks = 1;
-  bool refused = false;      // all but the first value, with what to write instead
   int earlier_runs = 0;      // in the same directories, of an update more each
   int seconds_a_look = 0;    // that pass between two looks at the clock; else it stands still
   bool volume_goes = false;  // after the first update
@@ -140,7 +139,7 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"nonFinite.skip", "optimizer.lr=1e6 epochs=8", {"0", "2"}},
       {"stepDeadlineSeconds", "", {"300", "20"}},
       {"report.logEverySteps", "", {"1", "2"}},
-      {.key = "device", .values = {"cpu", "cuda"}, .refused = true},
+      {"device"},
       {"threads", "", {"1", "2"}},
       {"checkpoint.path", "", {"$DIR/saved", "$DIR/elsewhere"}},
       {"checkpoint.everySteps", "", {"2", "3"}},

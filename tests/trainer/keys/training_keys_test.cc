@@ -197,6 +197,7 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
                 std::optional<std::int64_t> steps) {
   train::TrainOptions options = make_train_options(config, std::nullopt);
   options.threads = threads_per_rank(config, change.ranks);
+  make_backend(config, options.threads);  // a device that is not to be had is refused here
   if (steps) options.steps = steps;
   const auto training = open_training_set(config);
   const auto test = open_test_set(config);
@@ -271,8 +272,7 @@ void expect_effects(const TrainingChange& change) {
   std::map<std::string, std::string_view> seen;
   for (const std::string_view value : values) {
     const std::string effect = effects(change, value);
-    EXPECT_EQ(effect.starts_with("refused: "), change.refused && value != values.front())
-        << change.key << "=" << value << ": " << effect;
+    EXPECT_FALSE(effect.starts_with("refused: ")) << change.key << "=" << value << ": " << effect;
     const auto [same, is_new] = seen.emplace(effect, value);
     EXPECT_TRUE(is_new) << change.key << "=" << value << " does what " << same->second << " does:\n"
                         << effect;
