@@ -31,7 +31,7 @@ constexpr char kCompression[] = "compression";
 constexpr char kThreshold[] = "threshold";
 
 constexpr const char* kNoImages =
-    "images are read as they are stored: data.augment has pad-crop, flip, normalise";
+    "changes of images are not converted: write them into data.augment by hand";
 using enum Outcome;
 
 // An option that is off at 0 or empty has no place only where it is on.
@@ -87,8 +87,8 @@ constexpr auto kOptions = std::to_array<Option>({
      .answer = "not in this version: timeline"},
     {.names = "--data-train --data-val",
      .outcome = kMind,
-     .answer = "not in this version: data.format: recordio; the volume `data` holds the data set's "
-               "own files"},
+     .answer = "the volume `data` holds the data set's own files; records of your own are "
+               "data.format: recordio"},
     {.names = "--data-train-idx --data-val-idx --data-nthreads",
      .outcome = kNotNeeded,
      .answer = "of .rec files"},

@@ -52,8 +52,8 @@ void read_from_claim(Draft& draft, std::string_view claim) {
 void stand_in_for_imagenet(Draft& draft) {
   draft.put("training.data", Json{{"format", "synthetic"}});
   draft.note(Outcome::kMind, "ImageNet's folders",
-             "not in this version: data.format: imagefolder. 10,000 made-up images stand in: "
-             "data.format: synthetic");
+             "10,000 made-up images stand in: data.format: synthetic. For your own: imagefolder, "
+             "and a volume `data` with train/ and val/");
 }
 
 }  // namespace coxswain::convert
