@@ -60,8 +60,6 @@ if ! $quick; then
   cmake/build.sh --tests asan $asan
   stage "build: tsan"
   cmake/build.sh --tests tsan $tsan
-fi
-if ! $quick; then
   # Compiled for all architectures, without warnings and spilled registers, and linked: no GPU is needed for that.
   stage "build: cuda"
   cmake/build.sh cuda coxswain-trainer

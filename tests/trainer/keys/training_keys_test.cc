@@ -197,7 +197,6 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
                 std::optional<std::int64_t> steps) {
   train::TrainOptions options = make_train_options(config, std::nullopt);
   options.threads = threads_per_rank(config, change.ranks);
-  make_backend(config, options.threads);  // a device that is not to be had is refused here
   if (steps) options.steps = steps;
   const auto training = open_training_set(config);
   const auto test = open_test_set(config);

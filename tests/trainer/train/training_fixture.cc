@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <thread>
 
 #include "trainer/backend/reference/reference_backend.h"
@@ -32,12 +33,13 @@ Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& 
   Outcome outcome;
   Recorder recorder(outcome.told);
   std::atomic<bool> stop = false;
-  HookedBackend backend(world.backend ? world.backend(rank) : backend::make_reference_backend(),
-                        world.hooks ? world.hooks(rank, stop, network) : Hooks{});
+  std::optional<HookedBackend> backend;
   if (world.on_rank_0_alone && rank != 0) options.checkpoint.directory.clear();
   try {
+    backend.emplace(world.backend ? world.backend(rank) : backend::make_reference_backend(),
+                    world.hooks ? world.hooks(rank, stop, network) : Hooks{});
     SaveGate saves;
-    Collaborators with{backend,        *world.training, world.test, join(network, world, rank),
+    Collaborators with{*backend,       *world.training, world.test, join(network, world, rank),
                        world.strategy, recorder,        stop,       saves};
     if (world.now) {
       with.now = [&world, &saves, rank] {
@@ -54,9 +56,10 @@ Outcome run_rank(TrainOptions options, const World& world, test::ThreadNetwork& 
     outcome.code = error.code();
     outcome.error = error.what();
   }
-  outcome.weights = backend.weights();
-  outcome.slots = backend.slots();
-  outcome.updates = backend.updates();
+  if (!backend) return outcome;
+  outcome.weights = backend->weights();
+  outcome.slots = backend->slots();
+  outcome.updates = backend->updates();
   return outcome;
 }
 
