@@ -24,6 +24,24 @@ inline float factor_of(double amount, const Random& random) {
   return static_cast<float>(between(std::max(0.0, 1 - amount), 1 + amount, random.words()[0]));
 }
 
+// What brightness, contrast and saturation have alike; each says what it mixes an image with.
+template <class Colour>
+struct Mix {
+  static constexpr std::string_view kMain = "amount";
+
+  double amount = 0.4;
+  bool operator==(const Mix&) const = default;
+
+  template <class Self, class Visitor>
+  static void visit_options(Self& self, Visitor& visitor) {
+    visitor.number("amount", 0, 10, self.amount);
+  }
+
+  Image apply(const Image& image, const Random& random, Scratch& scratch) const {
+    return Colour::with(image, factor_of(amount, random), scratch);
+  }
+};
+
 inline std::string needs_colours(std::string_view name, const tensor::Shape& shape) {
   if (shape.c == 0 || shape.c == 3) return "";
   return std::string(name) + " needs images of 3 channels, not " + std::to_string(shape.c);

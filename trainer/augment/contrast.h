@@ -6,24 +6,13 @@
 
 namespace coxswain::augment {
 
-struct Contrast {
+struct Contrast : Mix<Contrast> {
   static constexpr std::string_view kName = "contrast";
-  static constexpr std::string_view kMain = "amount";
   static constexpr std::string_view kMeaning = "";  // beside brightness
 
-  double amount = 0.4;
   bool operator==(const Contrast&) const = default;
 
-  template <class Self, class Visitor>
-  static void visit_options(Self& self, Visitor& visitor) {
-    visitor.number("amount", 0, 10, self.amount);
-  }
-
   std::string problem(const tensor::Shape&) const { return ""; }
-
-  Image apply(const Image& image, const Random& random, Scratch& scratch) const {
-    return with(image, factor_of(amount, random), scratch);
-  }
 
   static Image with(const Image& image, float factor, Scratch& scratch) {
     const std::int64_t count = image.shape.h * image.shape.w;

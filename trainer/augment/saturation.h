@@ -6,24 +6,13 @@
 
 namespace coxswain::augment {
 
-struct Saturation {
+struct Saturation : Mix<Saturation> {
   static constexpr std::string_view kName = "saturation";
-  static constexpr std::string_view kMain = "amount";
   static constexpr std::string_view kMeaning = "";  // beside brightness
 
-  double amount = 0.4;
   bool operator==(const Saturation&) const = default;
 
-  template <class Self, class Visitor>
-  static void visit_options(Self& self, Visitor& visitor) {
-    visitor.number("amount", 0, 10, self.amount);
-  }
-
   std::string problem(const tensor::Shape& shape) const { return needs_colours(kName, shape); }
-
-  Image apply(const Image& image, const Random& random, Scratch& scratch) const {
-    return with(image, factor_of(amount, random), scratch);
-  }
 
   static Image with(const Image& image, float factor, Scratch& scratch) {
     scratch.resize(image.bytes.size());
