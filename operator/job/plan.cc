@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "operator/job/classify.h"
-#include "operator/job/gang_view.h"
+#include "operator/job/deadlines.h"
 #include "operator/job/observation.h"
+#include "operator/job/pass.h"
 #include "operator/job/restart.h"
 #include "operator/job/roles.h"
 #include "operator/job/scheduling.h"
@@ -20,18 +21,7 @@ namespace coxswain::job {
 namespace {
 
 constexpr Seconds kLookAtNamespace{60};
-constexpr Seconds kUnserved{60};  // for workers to end after their servers
 constexpr Seconds kRetryRejected{10};  // quota may be freed without our hearing of it
-
-// Everything one pass knows; `status` is the stored one with the observations entered.
-struct Pass {
-  const TrainingJob& job;
-  const Observed& observed;
-  const GangView& view;
-  Status status;
-
-  Stamp stamp() const { return {observed.now, job.metadata.generation}; }
-};
 
 bool is_ours(const TrainingJob& job) {
   const std::string& manager = job.spec.run_policy.managed_by;
@@ -83,81 +73,6 @@ bool others_go_on(const Pass& pass) {
     return worker->phase == WorkerPhase::kFailed &&
            !traits_of(place.first).is_replaced_alone(pass.job.spec);
   });
-}
-
-struct Overdue {
-  std::string reason;
-  std::string message;
-};
-
-std::optional<Time> active_deadline(const Pass& pass) {
-  const auto& limit = pass.job.spec.run_policy.active_deadline;
-  if (!limit || !pass.status.start_time) return std::nullopt;
-  return *pass.status.start_time + *limit;
-}
-
-// Runs while every pod is scheduled and not every one was Ready since.
-std::optional<Time> startup_deadline(const Pass& pass) {
-  const Condition* queued = find_condition(pass.status, condition::kQueued);
-  const Condition* ready = find_condition(pass.status, condition::kReady);
-  if (pass.status.workers == 0 || !queued || queued->status) return std::nullopt;
-  const bool not_since = ready && !ready->status &&
-                         ready->last_transition_time <= queued->last_transition_time;
-  const bool waits_for_one = !pass.status.replacements.empty() && not_since;
-  if (is_true(pass.status, condition::kRunning) && !waits_for_one) return std::nullopt;
-  return queued->last_transition_time + pass.job.spec.run_policy.startup_deadline;
-}
-
-// The first server that ended well while workers still run; nullptr: none did.
-const Worker* first_served(const Pass& pass) {
-  const Worker* first = nullptr;
-  for (const auto& [place, worker] : pass.view.present)
-    if (has_served(pass.job, *worker) && worker->finished_time &&
-        (!first || worker->finished_time < first->finished_time))
-      first = worker;
-  return first;
-}
-
-std::optional<Time> unserved_deadline(const Pass& pass) {
-  const Worker* first = first_served(pass);
-  return first ? std::optional(*first->finished_time + kUnserved) : std::nullopt;
-}
-
-Overdue unserved(const Pass& pass) {
-  const WorkerId& first = first_served(pass)->id;
-  std::vector<std::string> names;
-  for (const auto& [place, worker] : pass.view.present)
-    if (place.first == Role::kWorker && !has_ended(*worker) && names.size() < 8)
-      names.push_back(short_name(place.first, place.second));
-  return {"ServerEnded", fmt::format("{} ended, with 0, and {} s later not all workers have: {}",
-                                     short_name(first.role, first.index), kUnserved.count(),
-                                     fmt::join(names, ", "))};
-}
-
-std::optional<Overdue> overdue(const Pass& pass) {
-  const auto passed = [&](std::optional<Time> limit) {
-    return limit && pass.observed.now >= *limit;
-  };
-  if (passed(active_deadline(pass)))
-    return Overdue{"DeadlineExceeded",
-                   fmt::format("not done {} s after its first Running (activeDeadlineSeconds)",
-                               pass.job.spec.run_policy.active_deadline->count())};
-  if (passed(startup_deadline(pass)))
-    return Overdue{"StartupDeadlineExceeded",
-                   fmt::format("not Running {} s after all pods were scheduled: {}",
-                               pass.job.spec.run_policy.startup_deadline.count(),
-                               fmt::join(waiting_reasons(pass.view, 8), "; "))};
-  if (passed(unserved_deadline(pass))) return unserved(pass);
-  return std::nullopt;
-}
-
-// When a gang that still waits for nodes may start with fewer workers.
-std::optional<Time> degraded_start(const Pass& pass) {
-  const auto& elastic = pass.job.spec.elastic;
-  const bool waits = is_true(pass.status, condition::kQueued) &&
-                     !is_true(pass.status, condition::kRunning) && pass.status.attempt_start_time;
-  if (!elastic || !elastic->degraded_start_after || !waits) return std::nullopt;
-  return *pass.status.attempt_start_time + *elastic->degraded_start_after;
 }
 
 // How many workers a gang that has waited long enough may start with; nullopt: it waits on, or
@@ -396,11 +311,7 @@ Plan bring_up(Pass pass) {
   if (pass.observed.rejection) come_back_at(plan, now + kRetryRejected, now);
   if (const Predecessor* predecessor = pass.view.predecessor)
     come_back_at(plan, std::max(stuck_time(pass.job, *predecessor), now + kRetryRejected), now);
-  come_back_at(plan, active_deadline(pass), now);
-  come_back_at(plan, startup_deadline(pass), now);
-  come_back_at(plan, unserved_deadline(pass), now);
-  const auto degraded = degraded_start(pass);
-  if (degraded && *degraded > now) come_back_at(plan, degraded, now);
+  come_back_at(plan, next_deadline(pass), now);
   const bool runs_now = is_true(pass.status, condition::kRunning);
   if (runs_now && !is_true(pass.job.status, condition::kRunning))
     plan.events.push_back({false, "Running", "every pod is Ready"});
@@ -422,8 +333,9 @@ Plan plan(const TrainingJob& job, const Observed& observed) {
   if (job.spec.run_policy.suspend) return suspend(std::move(pass));
   if (auto late = overdue(pass)) return fail(std::move(pass), *late);
   if (auto loss = first_loss(pass))
-    return is_lost_alone(job, *loss) && others_go_on(pass) ? replace(std::move(pass), *loss)
-                                      : restart_or_fail(std::move(pass), *loss, false);
+    return is_lost_alone(job, *loss) && others_go_on(pass)
+               ? replace(std::move(pass), *loss)
+               : restart_or_fail(std::move(pass), *loss, false);
   if (auto loss = held_loss(job, observed)) return restart_or_fail(std::move(pass), *loss, true);
   if (job.status.workers == 0) return start(std::move(pass));
   if (auto size = new_size(pass)) return resize(std::move(pass), *size, false);

@@ -60,7 +60,7 @@ THIRD_PARTY = {
     r"cudnn": ["trainer/backend/cuda/cudnn_convolutions.cc"],
     r"cublas": ["trainer/backend/cuda/cublas_products.cc"],
     r"mpi\.h": ["trainer/comm/mpi/"],
-    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/network", "trainer/net/stream",
+    r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/link", "trainer/net/network", "trainer/net/stream",
                             "operator/kube/http_transport"],
     r"yaml-cpp/": ["trainer/contract/config/", "operator/job/", "operator/kube/config"],
     r"openssl/": ["operator/cluster/keys", "operator/kube/", "trainer/net/psk", "trainer/net/stream"],

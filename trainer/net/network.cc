@@ -4,17 +4,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <map>
 #include <set>
 
 #include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/error.hpp>
 
 #include "trainer/contract/error.h"
+#include "trainer/net/link.h"
 #include "trainer/net/psk.h"
-#include "trainer/net/stream.h"
 
 namespace coxswain::net {
 
@@ -30,9 +28,6 @@ using Nanoseconds = std::chrono::nanoseconds;
 
 constexpr std::size_t kMostStrangers = 64;  // that have called and proved nothing yet
 constexpr int kMostHandlers = 64;           // of one poll
-// Of one write: small frames go together.
-constexpr std::size_t kMostFrames = 16;
-constexpr std::size_t kEnoughBytes = std::size_t{64} << 10;
 constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(20);
 
 // Of sealed bytes, each way: records of 16 KiB, as many as 256 KiB make (more are no faster), and
@@ -40,91 +35,6 @@ constexpr Nanoseconds kShortestPause = std::chrono::milliseconds(20);
 long sealed_bytes_of(int num_links) {
   return std::clamp((6L << 20) / (2 * std::max(num_links, 1)), 36L << 10, 288L << 10);
 }
-
-// Resource. One connection, from the first byte.
-struct Link {
-  explicit Link(asio::io_context& io)
-      : stream(io), place_found(io, asio::steady_timer::time_point::max()) {}
-
-  Tcp::socket& socket() { return stream.socket(); }
-
-  void close() {
-    error_code ignored;
-    socket().close(ignored);
-    place_found.cancel();
-  }
-
-  struct Outgoing {
-    FrameHead head;
-    Pieces pieces;
-    std::uint64_t id = 0;
-  };
-
-  LinkId id = 0;
-  Stream stream;
-  bool is_greeting = true;
-  bool is_admitted = false;
-  bool waits = false;  // for a place
-  bool is_writing = false;
-  bool said_goodbye = false;
-  bool heard_goodbye = false;
-  bool is_dropped = false;
-  std::deque<Outgoing> queue;
-  asio::steady_timer place_found;
-};
-
-using LinkPointer = std::shared_ptr<Link>;
-
-// Closes a link that is still greeting when the time is over.
-class GreetingDeadline {
- public:
-  GreetingDeadline(const LinkPointer& link, Nanoseconds limit)
-      : timer_(link->socket().get_executor(), limit) {
-    timer_.async_wait([link](const error_code& error) {
-      if (!error && link->is_greeting) link->close();
-    });
-  }
-
- private:
-  asio::steady_timer timer_;
-};
-
-std::string in_words(const error_code& error) {
-  if (error == asio::error::eof || error == asio::error::connection_reset ||
-      error == asio::error::broken_pipe)
-    return "it closed the connection";
-  if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor)
-    return "it did not answer in time";
-  if (error.category() == asio::error::get_ssl_category())
-    return fmt::format("it did not prove that it belongs to this job ({})", error.message());
-  return error.message();
-}
-
-asio::awaitable<void> write_frame(Link& link, FrameHead head, const std::string& text) {
-  head.length = text.size();
-  const HeadBytes bytes = encode(head);
-  std::vector<asio::const_buffer> buffers = {asio::buffer(bytes), asio::buffer(text)};
-  co_await link.stream.write(std::move(buffers));
-}
-
-asio::awaitable<FrameHead> read_head(Link& link) {
-  HeadBytes bytes;
-  co_await link.stream.read(std::vector<asio::mutable_buffer>(1, asio::buffer(bytes)));
-  co_return decode(bytes);
-}
-
-asio::awaitable<std::string> read_text(Link& link, std::uint64_t length) {
-  std::string text(length, '\0');
-  co_await link.stream.read(std::vector<asio::mutable_buffer>(1, asio::buffer(text)));
-  co_return text;
-}
-
-// For after a wait: this side may have closed it meanwhile.
-void require_open(Link& link) {
-  if (!link.socket().is_open()) throw system_error(asio::error::operation_aborted);
-}
-
-[[noreturn]] void out_of_turn() { throw Error(ExitCode::kPeerLost, "[net] a frame out of turn"); }
 
 }  // namespace
 
@@ -248,18 +158,18 @@ asio::awaitable<void> Network::State::serve(LinkPointer link) {
 asio::awaitable<void> Network::State::greet_caller(const LinkPointer& link) {
   co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/false, sealed_bytes);
   std::erase(strangers, link);
-  const FrameHead head = co_await read_head(*link);
+  const FrameHead head = co_await link->read_head();
   if (head.kind != FrameKind::kHello) out_of_turn();
-  const auto theirs = hello_of(co_await read_text(*link, head.length));
+  const auto theirs = hello_of(co_await link->read_text(head.length));
   if (!theirs) throw Error(ExitCode::kPeerLost, "[net] a hello that is none");
   if (const auto refusal = consider(link, *theirs)) {
-    co_await write_frame(*link, {.kind = FrameKind::kRefusal}, to_json(*refusal));
+    co_await link->write_text(FrameKind::kRefusal, to_json(*refusal));
     throw Error(ExitCode::kPeerLost, refusal->why);
   }
-  co_await write_frame(*link, {.kind = FrameKind::kWelcome}, to_json(options.hello));
+  co_await link->write_text(FrameKind::kWelcome, to_json(options.hello));
   if (!options.encrypt) link->stream.go_on_in_clear();
-  if ((co_await read_head(*link)).kind != FrameKind::kReady) out_of_turn();
-  require_open(*link);
+  if ((co_await link->read_head()).kind != FrameKind::kReady) out_of_turn();
+  link->require_open();
 }
 
 asio::awaitable<void> Network::State::call(Address address) {
@@ -290,7 +200,7 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
         co_await resolver.async_resolve(address.host, std::to_string(address.port), use_awaitable);
     co_await asio::async_connect(link->socket(), places, use_awaitable);
     co_await link->stream.prove_key(tls.native_handle(), /*is_caller=*/true, sealed_bytes);
-    co_await write_frame(*link, {.kind = FrameKind::kHello}, to_json(options.hello));
+    co_await link->write_text(FrameKind::kHello, to_json(options.hello));
     refusal = co_await greet_answerer(link);
     if (refusal->why.empty()) refusal.reset();
   } catch (const system_error& error) {
@@ -303,8 +213,8 @@ asio::awaitable<std::optional<Refusal>> Network::State::try_call(Address address
 
 // Until this process has taken the welcome; a refusal without words: it has.
 asio::awaitable<Refusal> Network::State::greet_answerer(const LinkPointer& link) {
-  const FrameHead head = co_await read_head(*link);
-  const std::string text = co_await read_text(*link, head.length);
+  const FrameHead head = co_await link->read_head();
+  const std::string text = co_await link->read_text(head.length);
   if (head.kind == FrameKind::kRefusal) {
     const auto refusal = refusal_of(text);
     if (!refusal) out_of_turn();
@@ -314,8 +224,8 @@ asio::awaitable<Refusal> Network::State::greet_answerer(const LinkPointer& link)
   if (head.kind != FrameKind::kWelcome || !theirs) out_of_turn();
   if (const auto refusal = consider(link, *theirs)) co_return *refusal;
   if (!options.encrypt) link->stream.go_on_in_clear();
-  co_await write_frame(*link, {.kind = FrameKind::kReady}, "");
-  require_open(*link);
+  co_await link->write_text(FrameKind::kReady, "");
+  link->require_open();
   co_return Refusal{};
 }
 
@@ -343,7 +253,7 @@ asio::awaitable<void> Network::State::read_frames(LinkPointer link) {
   std::string why;
   try {
     while (!link->heard_goodbye) {
-      const FrameHead head = co_await read_head(*link);
+      const FrameHead head = co_await link->read_head();
       if (head.kind == FrameKind::kMessage) {
         co_await take_message(*link, head);
       } else if (head.kind == FrameKind::kBeat) {
@@ -354,7 +264,7 @@ asio::awaitable<void> Network::State::read_frames(LinkPointer link) {
         out_of_turn();
       }
       co_await asio::post(io, use_awaitable);  // others' turn: there may be more to read for ever
-      require_open(*link);
+      link->require_open();
     }
   } catch (const system_error& error) {
     why = in_words(error.code());
@@ -372,13 +282,13 @@ asio::awaitable<void> Network::State::take_message(Link& link, FrameHead head) {
     error_code cancelled;
     co_await link.place_found.async_wait(asio::redirect_error(use_awaitable, cancelled));
     link.waits = false;
-    require_open(link);
+    link.require_open();
     pieces = events.place(link.id, head);
   }
   std::vector<asio::mutable_buffer> buffers;
   for (const auto& piece : *pieces) buffers.emplace_back(piece.data(), piece.size());
   co_await link.stream.read(std::move(buffers));
-  require_open(link);
+  link.require_open();
   events.received(link.id, head);
 }
 
@@ -393,22 +303,9 @@ asio::awaitable<void> Network::State::write_frames(LinkPointer link) {
   std::string why;
   try {
     while (!link->queue.empty()) {
-      require_open(*link);  // the memory of a link that is gone is the caller's again
-      std::array<HeadBytes, kMostFrames> heads;
-      std::vector<asio::const_buffer> buffers;
-      std::size_t frames = 0;
-      const std::size_t most = std::min(link->queue.size(), heads.size());
-      for (std::size_t bytes = 0; frames < most && bytes < kEnoughBytes; ++frames) {
-        const Link::Outgoing& frame = link->queue[frames];
-        heads[frames] = encode(frame.head);
-        buffers.push_back(asio::buffer(heads[frames]));
-        for (const auto& piece : frame.pieces) buffers.emplace_back(piece.data(), piece.size());
-        bytes += frame.head.length;
-      }
-      co_await link->stream.write(std::move(buffers));
-      for (; frames > 0; --frames) {
-        const Link::Outgoing frame = std::move(link->queue.front());
-        link->queue.pop_front();
+      link->require_open();  // the memory of a link that is gone is the caller's again
+      const auto written = co_await link->write_some();
+      for (const Link::Outgoing& frame : written) {
         if (frame.head.kind == FrameKind::kMessage) events.sent(link->id, frame.id);
         if (frame.head.kind == FrameKind::kGoodbye) link->said_goodbye = true;
       }
