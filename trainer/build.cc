@@ -253,7 +253,8 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.bucket_bytes = config.communication.bucket_bytes;
   options.codec = {.kind = config.communication.compression,
                    .threshold = static_cast<float>(config.communication.compression_threshold),
-                   .ratio = config.communication.compression_ratio};
+                   .ratio = config.communication.compression_ratio,
+                   .parts = static_cast<int>(config.communication.partial)};
   options.checkpoint.directory = config.checkpoint.path;
   if (options.checkpoint.directory.empty() && env.has_value()) {
     options.checkpoint.directory = env->checkpoints;

@@ -76,14 +76,22 @@ bool has_servers(const std::optional<WorkerEnv>& env) {
   return env.has_value() && !env->servers.empty();
 }
 
-void require_servers_for_few_bits(const TrainerConfig& config,
-                                  const std::optional<WorkerEnv>& env) {
+void require_codec_for_those_who_sum(const TrainerConfig& config,
+                                     const std::optional<WorkerEnv>& env) {
   const Compression compression = config.communication.compression;
-  if (suits_sums(compression) || has_servers(env)) return;
-  throw Error(ExitCode::kBadInput,
-              fmt::format("[comm] communication.compression is {}, but there are no servers: write "
-                          "{}, or strategy: ParameterServer in a job",
-                          word(compression), kOfSums));
+  if (!suits_sums(compression) && !has_servers(env)) {
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format("[comm] communication.compression is {}, but there are no servers: write "
+                    "{}, or strategy: ParameterServer in a job",
+                    word(compression), kOfSums));
+  }
+  if (config.communication.partial > 1 && has_servers(env)) {
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[comm] communication.partial is {}, but parameter servers take all "
+                            "gradients of a step: write 1, or strategy: AllReduce in a job",
+                            config.communication.partial));
+  }
 }
 
 [[noreturn]] void refuse_backend(const char* backend, const char* why) {
@@ -129,7 +137,7 @@ bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
 std::unique_ptr<comm::Communicator> make_communicator(
     const TrainerConfig& config, const std::optional<WorkerEnv>& env,
     std::function<void(const comm::PeerLost&)> on_lost) {
-  require_servers_for_few_bits(config, env);
+  require_codec_for_those_who_sum(config, env);
   if (trains_apart(config, env)) return comm::make_solo_communicator();
   auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);

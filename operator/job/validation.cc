@@ -213,6 +213,9 @@ void check_training(const TrainingJob& job, Problems& problems) {
                         fmt::format("{} is for strategy ParameterServer; write {}, or set the "
                                     "strategy",
                                     word(config.communication.compression), kOfSums)});
+  if (config.communication.partial > 1 && has_servers)
+    problems.push_back({"spec.training.communication.partial", 0,
+                        "is for strategy AllReduce; write 1, or set the strategy"});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,

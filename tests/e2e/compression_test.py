@@ -36,7 +36,7 @@ KINDS = ("none", "fp16", "bf16", "2bit, compressionThreshold: 0.01", "1bit", "to
 TWO_BIT = KINDS[3]
 NEARLY = 0.02  # of the test images
 # Of the bytes of an exact push, at most.
-SHARE = {"fp16": 0.501, "bf16": 0.501, "2bit": 0.063, "1bit": 0.032, "topk": 0.101}
+SHARE = {"fp16": 0.501, "bf16": 0.501, "2bit": 0.063, "1bit": 0.032, "topk": 0.101, "partial": 0.251}
 
 
 class Lab:
@@ -75,16 +75,16 @@ def expect_near(said, word, exactly):
 
 def over_ranks(lab):
     exactly = accuracy(lab.run_ranks("exactly", "none"))
-    for kind in ("fp16", "bf16", "topk"):
-        expect_near(lab.run_ranks(f"{kind}-tcp", kind), kind, exactly)
-        lab.run_ranks(f"{kind}-mpi", kind, launcher="MPI")
-        expect(lab.weights(f"{kind}-mpi") == lab.weights(f"{kind}-tcp"), f"{kind}: the same bits over MPI and TCP")
-        said = lab.run_ranks(f"{kind}-kill-rank", kind, "--kill", "worker-1@35")
-        expect("worker-1 exit=137" in said, f"{kind}: worker-1 has died")
-        expect(lab.weights(f"{kind}-kill-rank") == lab.weights(f"{kind}-tcp"), f"{kind}: the same bits though it died")
-        lab.run_ranks(f"{kind}-half", kind, steps=STEPS // 2, launcher="MPI")
-        expect("continues bit for bit" in lab.run_ranks(f"{kind}-half", kind), f"{kind}: a resume says so")
-        expect(lab.weights(f"{kind}-half") == lab.weights(f"{kind}-tcp"), f"{kind}: and goes on with what was left out")
+    for word, kind in (("fp16", "fp16"), ("bf16", "bf16"), ("topk", "topk"), ("partial", "none, partial: 4")):
+        expect_near(lab.run_ranks(f"{word}-tcp", kind), word, exactly)
+        lab.run_ranks(f"{word}-mpi", kind, launcher="MPI")
+        expect(lab.weights(f"{word}-mpi") == lab.weights(f"{word}-tcp"), f"{word}: the same bits over MPI and TCP")
+        said = lab.run_ranks(f"{word}-kill-rank", kind, "--kill", "worker-1@35")
+        expect("worker-1 exit=137" in said, f"{word}: worker-1 has died")
+        expect(lab.weights(f"{word}-kill-rank") == lab.weights(f"{word}-tcp"), f"{word}: the same bits though it died")
+        lab.run_ranks(f"{word}-half", kind, steps=STEPS // 2, launcher="MPI")
+        expect("continues bit for bit" in lab.run_ranks(f"{word}-half", kind), f"{word}: a resume says so")
+        expect(lab.weights(f"{word}-half") == lab.weights(f"{word}-tcp"), f"{word}: and goes on with what was left out")
     said = lab.run_ranks("topk-half", "topk", steps=STEPS + 4, workers=3)
     expect("continues not bit for bit" in said, "on another number of ranks the bits differ")
     said = lab.run("topk-tcp", "topk", steps=STEPS + 4)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "trainer/compress/kinds.h"
+
 namespace coxswain::compress {
 
 namespace {
@@ -16,8 +18,9 @@ std::int64_t first_gradient_of(const tensor::ParameterLayout& layout) {
 
 }  // namespace
 
-BlockForm::BlockForm(const tensor::ParameterLayout& layout, const Codec& codec)
+BlockForm::BlockForm(const tensor::ParameterLayout& layout, const Codec& codec, Turn turn)
     : codec_(codec),
+      rests_(turn == Turn::kRests),
       first_gradient_(first_gradient_of(layout)),
       end_of_gradients_(layout.control().offset) {}
 
@@ -32,8 +35,9 @@ BlockForm::Parts BlockForm::parts_of(std::int64_t offset, std::int64_t length) c
 std::int64_t BlockForm::bytes_of(std::int64_t offset, std::int64_t length) const {
   const Parts parts = parts_of(offset, length);
   if (parts.gradients == 0) return static_cast<std::int64_t>(parts.exact_bytes());
+  const auto gradients = static_cast<std::int64_t>(parts.gradients);
   return static_cast<std::int64_t>(parts.exact_bytes()) +
-         encoded_bytes(codec_, static_cast<std::int64_t>(parts.gradients));
+         (rests_ ? kRestingBytes : encoded_bytes(codec_, gradients));
 }
 
 void BlockForm::encode(std::int64_t offset, std::span<const float> floats,
@@ -45,9 +49,11 @@ void BlockForm::encode(std::int64_t offset, std::span<const float> floats,
   std::ranges::copy(head, bytes.begin());
   std::ranges::copy(tail, bytes.last(tail.size()).begin());
   if (parts.gradients == 0) return;
-  compress::encode(codec_, floats.subspan(parts.head, parts.gradients),
-                   residual.subspan(parts.head, parts.gradients), between(bytes, parts),
-                   left.subspan(parts.head, parts.gradients));
+  const Encoding to{floats.subspan(parts.head, parts.gradients),
+                    residual.subspan(parts.head, parts.gradients), between(bytes, parts),
+                    left.subspan(parts.head, parts.gradients)};
+  if (rests_) return encode_resting(to);
+  compress::encode(codec_, to.gradients, to.residual, to.bytes, to.left);
 }
 
 void BlockForm::decode(std::int64_t offset, std::span<const std::byte> bytes,
@@ -58,7 +64,9 @@ void BlockForm::decode(std::int64_t offset, std::span<const std::byte> bytes,
   std::ranges::copy(bytes.first(head.size()), head.begin());
   std::ranges::copy(bytes.last(tail.size()), tail.begin());
   if (parts.gradients == 0) return;
-  compress::decode(codec_, between(bytes, parts), floats.subspan(parts.head, parts.gradients));
+  const auto gradients = floats.subspan(parts.head, parts.gradients);
+  if (rests_) return decode_resting(between(bytes, parts), gradients);
+  compress::decode(codec_, between(bytes, parts), gradients);
 }
 
 }  // namespace coxswain::compress

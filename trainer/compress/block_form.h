@@ -11,13 +11,13 @@ namespace coxswain::compress {
 
 // Value. How a block of the flat buffer is written on its way: its gradients as the codec says, and
 // what is none (statistics before them, the control segment behind) as it is. The length of a block
-// says how many bytes that takes; no codec takes as many as floats do. Offsets and lengths count
-// floats.
+// says how many bytes that takes; no codec takes as many as floats do. A block whose turn it is not
+// says of its gradients no more than whether they are finite. Offsets and lengths count floats.
 class BlockForm {
  public:
-  BlockForm(const tensor::ParameterLayout& layout, const Codec& codec);
+  enum class Turn { kSends, kRests };
+  BlockForm(const tensor::ParameterLayout& layout, const Codec& codec, Turn turn = Turn::kSends);
 
-  bool encodes() const { return codec_.kind != Compression::kNone; }
   std::int64_t bytes_of(std::int64_t offset, std::int64_t length) const;
 
   // See compress::encode; all of these are of the whole block.
@@ -42,6 +42,7 @@ class BlockForm {
   }
 
   Codec codec_;
+  bool rests_;
   std::int64_t first_gradient_;
   std::int64_t end_of_gradients_;
 };

@@ -14,6 +14,9 @@ struct Codec {
   Compression kind = Compression::kNone;
   float threshold = 0.5F;  // 2bit: what is sent of a gradient, if anything
   double ratio = 0.05;     // topk: the share of the gradients that is sent
+  int parts = 1;           // of the blocks, of which each step sends one, in turn
+  // Whether anything of a step's gradients is left out.
+  bool encodes() const { return kind != Compression::kNone || parts > 1; }
   bool operator==(const Codec&) const = default;
 };
 

@@ -21,6 +21,11 @@ struct Encoding {
 void encode_exact(const Encoding& to);
 void decode_exact(std::span<const std::byte> bytes, std::span<float> gradients);
 
+// Of gradients whose turn it is not: whether all of them are finite, no more.
+constexpr std::int64_t kRestingBytes = sizeof(float);
+void encode_resting(const Encoding& to);
+void decode_resting(std::span<const std::byte> bytes, std::span<float> gradients);
+
 void encode_fp16(const Encoding& to);
 void decode_fp16(std::span<const std::byte> bytes, std::span<float> gradients);
 

@@ -1,5 +1,7 @@
 #include "trainer/train/all_reduce_strategy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -74,7 +76,7 @@ AllReduceStrategy::AllReduceStrategy(const StrategyInputs& inputs)
     throw Error(ExitCode::kBadInput,
                 "[train] sums in a fixed order are not to be had here: write reproducible: none");
   }
-  if (inputs.options.codec.kind == Compression::kNone) return;
+  if (!inputs.options.codec.encodes()) return;
   coded_.emplace(inputs.options, inputs.parameters);
   if (inputs.communicator.size() == 1) coded_->encoder().push_exactly();  // nothing is sent
 }
@@ -117,7 +119,7 @@ std::string AllReduceStrategy::fingerprint() const {
 std::vector<std::string> AllReduceStrategy::notes() const {
   if (!coded_) return {};
   if (with_.communicator.size() == 1)
-    return {"one rank sends nothing: communication.compression changes nothing"};
+    return {fmt::format("one rank sends nothing: {} changes nothing", key_of(with_.options.codec))};
   return notes_of(with_.options.codec, coded_->encoder());
 }
 
@@ -129,8 +131,8 @@ void AllReduceStrategy::start(const Course& course, std::int64_t step) {
   std::int64_t bytes = with_.options.bucket_bytes;
   if (bytes == 0 || encodes()) cost = measure_network(with_.communicator, memory_);
   if (bytes == 0)
-    bytes = agreed_bucket_bytes(with_.communicator, cost,
-                                layout.size() * std::int64_t{sizeof(float)});
+    bytes =
+        agreed_bucket_bytes(with_.communicator, cost, layout.size() * std::int64_t{sizeof(float)});
   std::vector<Range> buckets = make_buckets(layout, bytes);
   if (coded_) {
     buckets = to_whole_blocks(buckets, comm::kOwnerBlock);
@@ -141,6 +143,7 @@ void AllReduceStrategy::start(const Course& course, std::int64_t step) {
 
 void AllReduceStrategy::begin(const StepPlan& plan) {
   statistic_parts_ = static_cast<float>(plan.statistic_parts);
+  if (coded_) coded_->encoder().begin_step(step_);
   sums_.begin(plan);
   with_.backend.begin_step(rows_of(plan));
 }
@@ -160,8 +163,7 @@ void AllReduceStrategy::finish_step() {
   if (with_.communicator.size() > 1) {  // else there is nobody to wait for
     untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   }
-  with_.backend.update(with_.options.rule, course_.rate(step_), statistic_parts_,
-                       with_.parameters);
+  with_.backend.update(with_.options.rule, course_.rate(step_), statistic_parts_, with_.parameters);
   with_.backend.end_step();
   const tensor::Segment& control = with_.parameters.layout().control();
   untold_.push_back(

@@ -6,8 +6,12 @@
 
 namespace coxswain::train {
 
-std::string describe(const compress::Codec& codec) {
+namespace {
+
+std::string describe_kind(const compress::Codec& codec) {
   switch (codec.kind) {
+    case Compression::kNone:
+      return "floats";
     case Compression::kTwoBit:
       return fmt::format("{}, threshold {:.6g}", word(codec.kind), codec.threshold);
     case Compression::kTopK:
@@ -15,6 +19,17 @@ std::string describe(const compress::Codec& codec) {
     default:
       return std::string(word(codec.kind));
   }
+}
+
+}  // namespace
+
+std::string_view key_of(const compress::Codec& codec) {
+  return codec.kind == Compression::kNone ? "communication.partial" : "communication.compression";
+}
+
+std::string describe(const compress::Codec& codec) {
+  const std::string kind = describe_kind(codec);
+  return codec.parts == 1 ? kind : fmt::format("{}, one of {} parts a step", kind, codec.parts);
 }
 
 std::string note_of(const compress::Codec& codec, std::int64_t bytes, std::int64_t plain_bytes) {
@@ -31,11 +46,15 @@ std::vector<std::string> notes_of(const compress::Codec& codec,
 std::string warning_of(const compress::Codec& codec, const compress::Balance& balance,
                        bool is_left) {
   constexpr double kMs = 1000;
+  const bool is_partial = codec.kind == Compression::kNone;
   return fmt::format(
-      "communication.compression {} does not pay here: of a step it takes {:.2f} ms and spares "
-      "{:.2f} ms on the network: {}",
-      word(codec.kind), balance.taken * kMs, balance.spared * kMs,
-      is_left ? "gradients are sent exactly from now on" : "write none");
+      "{} {} does not pay here: of a step it takes {:.2f} ms and spares {:.2f} ms on the network: "
+      "{}",
+      key_of(codec), is_partial ? std::to_string(codec.parts) : std::string(word(codec.kind)),
+      balance.taken * kMs, balance.spared * kMs,
+      is_left      ? "gradients are sent exactly from now on"
+      : is_partial ? "write 1"
+                   : "write none");
 }
 
 std::string warning_of(const compress::Codec& codec, std::int64_t step) {

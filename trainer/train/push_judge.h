@@ -15,7 +15,9 @@ namespace coxswain::train {
 
 // PURE: what rank 0 says of the codec of the gradients that it sends.
 
-// "2bit, threshold 0.01"
+// The key that asked for it: "communication.compression"
+std::string_view key_of(const compress::Codec& codec);
+// "2bit, threshold 0.01", "fp16, one of 4 parts a step"
 std::string describe(const compress::Codec& codec);
 // Before the first step; bytes of one.
 std::vector<std::string> notes_of(const compress::Codec& codec,

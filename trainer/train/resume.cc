@@ -7,6 +7,7 @@
 
 #include "trainer/contract/error.h"
 #include "trainer/contract/printable.h"
+#include "trainer/train/push_judge.h"
 
 namespace coxswain::train {
 
@@ -75,8 +76,9 @@ bool note_changed_dataset(const Keys& saved, const Keys& now, std::vector<std::s
 bool stays_exact(const checkpoint::State& saved, const TrainOptions& options) {
   return saved.pushes_exactly && !options.fixed_order &&
          std::ranges::none_of(options.trajectory, [&](const auto& entry) {
-           return entry.first.starts_with("communication.compression") &&
-                  is_changed(saved.trajectory, entry.first, entry.second);
+           const bool is_codec = entry.first.starts_with("communication.compression") ||
+                                 entry.first == "communication.partial";
+           return is_codec && is_changed(saved.trajectory, entry.first, entry.second);
          });
 }
 
@@ -108,7 +110,8 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
   plan.state.attempt = options.attempt;
   plan.state.pushes_exactly = stays_exact(saved, options);
   if (plan.state.pushes_exactly)
-    plan.notes.push_back("communication.compression did not pay: gradients are still sent exactly");
+    plan.notes.push_back(
+        fmt::format("{} did not pay: gradients are still sent exactly", key_of(options.codec)));
   if (resized) {
     plan.notes.push_back(fmt::format("{} ranks instead of {}: global batch {}", now.world_size,
                                      saved.world_size, plan.state.global_batch));
@@ -128,8 +131,7 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
     plan.notes.push_back("the split depends on the number of ranks: continues at the next epoch");
   }
   const bool same_numbers = options.fixed_order && saved.fingerprint == now.fingerprint &&
-                            !changed &&
-                            plan.state.global_batch == saved.global_batch &&
+                            !changed && plan.state.global_batch == saved.global_batch &&
                             (!resized || options.virtual_shards > 0);
   plan.notes.push_back(fmt::format("resumed after step {}: continues {}", saved.step,
                                    same_numbers ? "bit for bit" : "not bit for bit"));

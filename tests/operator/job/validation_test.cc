@@ -172,14 +172,16 @@ std::vector<Case> values() {
       {"training_compression_without_servers",
        with_training("    model: mlp\n    data: {format: mnist}\n"
                      "    communication: {compression: 2bit}\n")},
+      {"training_partial_with_servers", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                      "    communication: {partial: 2}\n") +
+                                            "  strategy: ParameterServer\n"},
       {"training_servers_without_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n"
                      "    parameterServer: {mode: ssp, staleness: 2}\n")},
       {"training_kv_store_of_another_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: dist_sync\n")},
-      {"training_one_device_for_two",
-       with_training("    model: mlp\n    data: {format: mnist}\n"
-                     "    kvStore: OneDeviceStrategy\n")},
+      {"training_one_device_for_two", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                    "    kvStore: OneDeviceStrategy\n")},
       {"training_of_a_tpu",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: TPUStrategy\n")},
       {"training_not_in_this_version",

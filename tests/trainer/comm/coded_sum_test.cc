@@ -192,12 +192,29 @@ std::int64_t sum(std::vector<std::unique_ptr<Rank>>& ranks, Random& random) {
 
 // What all ranks are to have of one block, and what each leaves out.
 struct Loop {
-  const compress::BlockForm form;
+  const tensor::ParameterLayout& layout;
+  const Codec& codec;
+  int step;
   std::vector<Floats>& residuals;
+
+  compress::BlockForm form_at(std::int64_t offset) const {
+    const std::int64_t blocks = (layout.size() + kOwnerBlock - 1) / kOwnerBlock;
+    const bool sends = offset / kOwnerBlock * codec.parts / blocks == step % codec.parts;
+    using Turn = compress::BlockForm::Turn;
+    return {layout, codec, sends ? Turn::kSends : Turn::kRests};
+  }
+
+  std::int64_t bytes() const {
+    std::int64_t all = 0;
+    for (std::int64_t at = 0; at < layout.size(); at += kOwnerBlock)
+      all += form_at(at).bytes_of(at, std::min(kOwnerBlock, layout.size() - at));
+    return all;
+  }
 
   Floats read(std::int64_t offset, const Floats& block, std::size_t rank,
               std::vector<Floats>& left) const {
     const auto at = static_cast<std::size_t>(offset);
+    const compress::BlockForm form = form_at(offset);
     std::vector<std::byte> bytes(
         static_cast<std::size_t>(form.bytes_of(offset, std::ssize(block))));
     form.encode(offset, block, std::span(residuals[rank]).subspan(at, block.size()), bytes,
@@ -239,7 +256,9 @@ const std::vector<Codec>& codecs() {
                                          {.kind = Compression::kBf16},
                                          {.kind = Compression::kTwoBit, .threshold = 0.1F},
                                          {.kind = Compression::kOneBit},
-                                         {.kind = Compression::kTopK, .ratio = 0.05}};
+                                         {.kind = Compression::kTopK, .ratio = 0.05},
+                                         {.parts = 3},
+                                         {.kind = Compression::kBf16, .parts = 2}};
   return all;
 }
 
@@ -249,8 +268,10 @@ TEST(CodedSum, is_that_of_a_loop_on_every_rank) {
   Random random(seed);
   for (int size = 1; size <= 5; ++size)
     for (const Codec& codec : codecs()) {
-      SCOPED_TRACE(fmt::format("{} ranks, {}", size, word(codec.kind)));
-      const auto layout = layout_of(static_cast<std::int64_t>(below(random, 12 * kOwnerBlock) + 1));
+      SCOPED_TRACE(fmt::format("{} ranks, {} of {}", size, word(codec.kind), codec.parts));
+      const auto least = (codec.parts - 1) * kOwnerBlock + 1;
+      const auto layout =
+          layout_of(static_cast<std::int64_t>(below(random, 12 * kOwnerBlock)) + least);
       std::vector<std::unique_ptr<Rank>> ranks;
       for (int rank = 0; rank < size; ++rank)
         ranks.push_back(std::make_unique<Rank>(layout, codec));
@@ -259,10 +280,10 @@ TEST(CodedSum, is_that_of_a_loop_on_every_rank) {
         std::vector<Floats> gradients, left = residuals;
         for (auto& rank : ranks)
           gradients.push_back(rank->gradients = gradients_of(layout.size(), random));
-        const Floats expected =
-            Loop{compress::BlockForm(layout, codec), residuals}.sum(gradients, left);
-        const std::int64_t bytes = sum(ranks, random);
-        EXPECT_EQ(bytes, 2 * (size - 1) * ranks[0]->encoder.bytes());
+        const Loop loop{layout, codec, step, residuals};
+        const Floats expected = loop.sum(gradients, left);
+        for (auto& rank : ranks) rank->encoder.begin_step(step);
+        EXPECT_EQ(sum(ranks, random), 2 * (size - 1) * loop.bytes());
         residuals = left;
         for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
           EXPECT_TRUE(same_bits(ranks[rank]->gradients, expected)) << rank;
@@ -277,7 +298,7 @@ TEST(CodedSum, is_that_of_a_loop_on_every_rank) {
 TEST(CodedSum, says_in_the_end_all_that_there_was) {
   Random random(11);
   for (const Codec& codec : codecs()) {
-    SCOPED_TRACE(word(codec.kind));
+    SCOPED_TRACE(fmt::format("{} of {}", word(codec.kind), codec.parts));
     const auto layout = layout_of(3 * kOwnerBlock);
     std::vector<std::unique_ptr<Rank>> ranks;
     for (int rank = 0; rank < 3; ++rank) ranks.push_back(std::make_unique<Rank>(layout, codec));
@@ -287,6 +308,7 @@ TEST(CodedSum, says_in_the_end_all_that_there_was) {
         for (auto& rank : ranks) rank->encoder.push_exactly();
       Floats plain(given.size());
       for (auto& rank : ranks) {
+        rank->encoder.begin_step(step);
         rank->gradients = gradients_of(layout.size(), random);
         for (std::size_t i = 0; i < given.size(); ++i) {
           plain[i] += rank->gradients[i];
@@ -314,8 +336,7 @@ TEST(CodedSum, of_one_rank_alone_is_written_and_read_too) {
     Rank rank(layout, codec);
     rank.gradients = gradients_of(layout.size(), random);
     std::vector<Floats> residuals = {Floats(rank.gradients.size())}, left = residuals;
-    const Floats expected =
-        Loop{compress::BlockForm(layout, codec), residuals}.sum({rank.gradients}, left);
+    const Floats expected = Loop{layout, codec, 0, residuals}.sum({rank.gradients}, left);
     alone->wait(alone->all_reduce_sum(in_rank_order(1), {{rank.gradients}, 0, &rank.codec}));
     EXPECT_TRUE(same_bits(rank.gradients, expected)) << word(codec.kind);
   }

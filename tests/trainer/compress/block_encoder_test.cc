@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
+
+#include "trainer/contract/error.h"
 
 namespace coxswain::compress {
 namespace {
@@ -106,6 +109,51 @@ TEST(BlockEncoder, pushes_what_was_left_with_later_steps) {
   EXPECT_NE(pushes(encoder, gradients), nothing) << "1.2 by now";
   encoder.finish_step(true);
   EXPECT_NEAR(encoder.residuals()[100], 0.2F, 1e-6);
+}
+
+// 5,120 floats in 10 blocks: 0 to 3, 4 to 6 and 7 to 9.
+TEST(BlockEncoder, sends_one_part_a_step_and_with_it_what_was_kept) {
+  BlockEncoder encoder = encoder_of({.parts = 3});
+  const Floats gradients(static_cast<std::size_t>(small_layout().size()), 1);
+  const std::vector<std::vector<std::size_t>> senders = {{0, 1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+  for (int step = 0; step < 6; ++step) {
+    encoder.begin_step(step);
+    const auto all = pushes(encoder, gradients);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Block block = blocks()[i];
+      Floats read(static_cast<std::size_t>(block.length), 77);
+      encoder.decode(block.offset, all[i], read);
+      const auto& now = senders[static_cast<std::size_t>(step % 3)];
+      const bool sends = std::ranges::find(now, i) != now.end();
+      const auto turn = i < 4 ? 0 : i < 7 ? 1 : 2;
+      const float kept = step < 3 ? static_cast<float>(turn + 1) : 3;
+      EXPECT_EQ(read[100], sends ? kept : 0) << "step " << step << ", block " << i;
+      EXPECT_EQ(all[i].size() > 1000, sends);
+    }
+    encoder.finish_step(true);
+  }
+  EXPECT_LT(encoder.bytes() * 5 / 2, encoder.plain_bytes());
+}
+
+TEST(BlockEncoder, tells_of_what_is_not_finite_out_of_turn_too) {
+  BlockEncoder encoder = encoder_of({.parts = 3});
+  encoder.begin_step(0);
+  Floats gradients = gradients_of(0);
+  const Block last = blocks()[9];
+  gradients[static_cast<std::size_t>(last.offset)] = -INFINITY;
+  const auto all = pushes(encoder, gradients);
+  Floats read(static_cast<std::size_t>(last.length));
+  encoder.decode(last.offset, all[9], read);
+  EXPECT_TRUE(std::isnan(read[0]));
+  auto odd = all[9];
+  const float one = 1;
+  std::memcpy(odd.data(), &one, sizeof one);
+  EXPECT_THROW(encoder.decode(last.offset, odd, read), Error);
+}
+
+TEST(BlockEncoder, has_a_block_for_each_part) {
+  EXPECT_NO_THROW(encoder_of({.parts = 10}));
+  EXPECT_THROW(encoder_of({.parts = 11}), Error);
 }
 
 TEST(BlockEncoder, forgets_a_step_that_was_skipped) {

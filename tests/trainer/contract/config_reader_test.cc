@@ -70,7 +70,8 @@ precision: bf16
 convolution: winograd
 loss: {labelSmoothing: 0.1}
 seed: 18446744073709551615
-communication: {backend: mpi, bucketBytes: 65536, compression: 2bit, compressionThreshold: 0.25}
+communication: {backend: mpi, bucketBytes: 65536, compression: 2bit, compressionThreshold: 0.25,
+  partial: 3}
 evaluate: {everyEpochs: 2, batchSize: 100}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
@@ -111,8 +112,8 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.convolution = Convolution::kWinograd;
   expected.label_smoothing = 0.1;
   expected.seed = 18446744073709551615U;
-  expected.communication = {CommunicationBackend::kMpi, 65536, Encryption::kTls,
-                            Compression::kTwoBit,       0.25,  0.05};
+  expected.communication = {
+      CommunicationBackend::kMpi, 65536, Encryption::kTls, Compression::kTwoBit, 0.25, 0.05, 3};
   expected.evaluate = {2, 100};
   expected.non_finite_skip = 3;
   expected.step_deadline_seconds = 20;
@@ -316,6 +317,9 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {any + "batchSemantics: global\ncommunication: {compression: fp16}",
        "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.compression: "
        "none: what is left out is each rank's"},
+      {any + "batchSemantics: global\ncommunication: {partial: 2}",
+       "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.partial: 1: what "
+       "is left out is each rank's"},
       {std::string(kHead) + "communication: {compression: topk, compressionThreshold: 0.1}",
        "65 [config] job.yaml:3:36: communication.compressionThreshold: only with "
        "communication.compression 2bit; here it is topk"},
@@ -407,10 +411,8 @@ TEST(ConfigReader, accepts_what_the_rules_allow) {
 
 TEST(ConfigReader, says_what_is_wrong_with_an_augmentation) {
   const std::vector<BadCase> cases{
-      {"flip", "4:12: data.augment: must be a list of " + augmentations() +
-           ", got \"flip\""},
-      {"[flop]",
-       "4:13: data.augment[0].flop: unknown augmentation; one of " + augmentations()},
+      {"flip", "4:12: data.augment: must be a list of " + augmentations() + ", got \"flip\""},
+      {"[flop]", "4:13: data.augment[0].flop: unknown augmentation; one of " + augmentations()},
       {"[flip, {flip: {p: 1}}]", "4:26: data.augment[1].flip: takes no options"},
       {"[{pad-crop: {pads: 4}}]",
        "4:25: data.augment[0].pad-crop: unknown option \"pads\"; one of pad, mode, offsets, size, "
@@ -425,14 +427,12 @@ TEST(ConfigReader, says_what_is_wrong_with_an_augmentation) {
       {"[{pad-crop: {offsets: 3}}]",
        "4:34: data.augment[0].pad-crop.offsets: must be one of inclusive, singa, got \"3\""},
       {"[{pad-crop: 4}]", "4:24: data.augment[0].pad-crop: must be a mapping, got \"4\""},
-      {"[{pad-crop: {}, flip: {}}]",
-       "4:13: data.augment[0]: must be one of " + augmentations() +
-           ", or one of them with its "
-       "options"},
-      {"[[flip]]",
-       "4:13: data.augment[0]: must be one of " + augmentations() +
-           ", or one of them with its "
-       "options"},
+      {"[{pad-crop: {}, flip: {}}]", "4:13: data.augment[0]: must be one of " + augmentations() +
+                                         ", or one of them with its "
+                                         "options"},
+      {"[[flip]]", "4:13: data.augment[0]: must be one of " + augmentations() +
+                       ", or one of them with its "
+                       "options"},
       {"[normalise]",
        "4:13: data.augment[0].normalise.mean: must be a list of numbers, one a channel (and 1 "
        "more)"},

@@ -21,6 +21,8 @@ using ::testing::Not;
 constexpr compress::Codec kFp16{.kind = Compression::kFp16};
 constexpr compress::Codec kBf16{.kind = Compression::kBf16};
 constexpr compress::Codec kTopK{.kind = Compression::kTopK, .ratio = 0.1};
+constexpr compress::Codec kPartial{.parts = 4};
+constexpr compress::Codec kPartialHalves{.kind = Compression::kFp16, .parts = 2};
 
 World ranks(int size) { return {.size = size, .training = &small_images()}; }
 
@@ -34,7 +36,7 @@ TEST(CodedSums, train_nearly_as_exact_ones_and_twice_the_same) {
   for (const int size : {2, 3}) {
     const Outcome exactly = run(mlp_options(), ranks(size));
     for (const auto& [codec, distance] : {std::pair(kFp16, 1e-3), {kBf16, 0.05}, {kTopK, 0.5}}) {
-      SCOPED_TRACE(fmt::format("{} ranks, {}", size, word(codec.kind)));
+      SCOPED_TRACE(fmt::format("{} ranks, {}", size, describe(codec)));
       const Outcome coded = run(with(codec), ranks(size));
       EXPECT_THAT(coded.told.notes(),
                   HasSubstr(fmt::format("gradients are sent as {}", describe(codec))));
@@ -43,6 +45,31 @@ TEST(CodedSums, train_nearly_as_exact_ones_and_twice_the_same) {
       EXPECT_EQ(difference(run(with(codec), ranks(size)).weights, coded.weights), "");
     }
   }
+}
+
+// The model has five blocks.
+TEST(CodedSums, of_a_part_a_step_train_all_of_them) {
+  const auto images = data::make_synthetic({1, 1, 6, 6}, 4, 24, 7);
+  TrainOptions options = mlp_options();
+  options.model = Model::kCifarResnet8;
+  const World world = {.size = 2, .training = images.get()};
+  const Outcome exactly = run(options, world);
+  for (const auto& codec : {kPartial, kPartialHalves}) {
+    SCOPED_TRACE(describe(codec));
+    options.codec = codec;
+    const Outcome coded = run(options, world);
+    EXPECT_THAT(coded.told.notes(),
+                HasSubstr(fmt::format("gradients are sent as {}", describe(codec))));
+    EXPECT_LT(relative_distance(exactly.weights, coded.weights), 0.5);
+    EXPECT_EQ(difference(run(options, world).weights, coded.weights), "");
+  }
+}
+
+TEST(CodedSums, of_more_parts_than_blocks_are_refused) {
+  for (const Outcome& outcome : run_ranks(with(kPartial), ranks(2)))
+    EXPECT_THAT(outcome.error,
+                HasSubstr("communication.partial: 4 parts, but this model is sent in blocks of "
+                          "65536 bytes, of which it has 1: write at most that"));
 }
 
 // Blocks are of one length, however buckets are cut.

@@ -58,6 +58,7 @@ TEST(Resume, leaves_out_a_codec_that_did_not_pay_as_long_as_it_is_asked_for) {
   state.trajectory["communication.compression"] = "topk";
   TrainOptions now = options();
   now.trajectory["communication.compression"] = "topk";
+  now.codec.kind = Compression::kTopK;
   now.fixed_order = false;
   EXPECT_TRUE(plan_resume(state, now, {2, 128, "a"}).state.pushes_exactly);
   EXPECT_THAT(plan_resume(state, now, {2, 128, "a"}).notes, Contains(note));

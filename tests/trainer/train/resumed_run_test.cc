@@ -162,6 +162,15 @@ TEST(ResumedRun, ends_with_the_same_bits_with_a_codec) {
        12,
        {3},
        "gradients are sent as topk, ratio 0.02: 14520 bytes a step instead of 311936"});
+  options.codec = {.kind = Compression::kBf16, .parts = 2};
+  expect_same_end_from_every_step({"parts of halves",
+                                   options,
+                                   2,
+                                   images.get(),
+                                   12,
+                                   {3},
+                                   "gradients are sent as bf16, one of 2 parts a step: 79578 bytes "
+                                   "a step instead of 311936"});
 }
 
 TEST(ResumedRun, ends_with_the_same_bits_on_another_number_of_ranks_under_any_world_size) {

@@ -105,6 +105,10 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
     report("reproducible",
            "anyWorldSize needs communication.compression: none: what is left out is each rank's");
   }
+  if (config.communication.partial > 1) {
+    report("reproducible",
+           "anyWorldSize needs communication.partial: 1: what is left out is each rank's");
+  }
   if (config.data.split != Split::kShuffle) {
     report("reproducible", "anyWorldSize needs data.split: shuffle");
   }

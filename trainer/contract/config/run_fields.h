@@ -90,6 +90,13 @@ inline constexpr auto kRunFields = std::to_array<Field>({
      .above_min = true,
      .only_key = "communication.compression",
      .only_values = "topk"},
+    {.key = "communication.partial",
+     .member = [](Config& c) { return to_ref(c.communication.partial); },
+     .kind = FieldKind::kTrajectory,
+     .doc = "Parts of the gradients, of which ranks without servers sum one a step, in turn; the "
+            "others are kept and go when theirs has come (SINGA's partial update, of one model).",
+     .min = 1,
+     .max = 64},
     {.key = "kvStore",
      .member = [](Config& c) { return to_ref(c.kv_store); },
      .kind = FieldKind::kFree,

@@ -67,6 +67,7 @@ struct CommunicationConfig {
   Compression compression = Compression::kNone;
   double compression_threshold = 0.5;
   double compression_ratio = 0.05;
+  std::int64_t partial = 1;
   bool operator==(const CommunicationConfig&) const = default;
 };
 
