@@ -194,7 +194,7 @@ void KubeCluster::forget_trouble(const job::TrainingJob& job, const job::Action&
 }
 
 Outcome KubeCluster::carry_out(const job::TrainingJob& job, const job::Action& action,
-                                            const std::string& config_map) {
+                               const std::string& config_map) {
   if (const auto* object = std::get_if<job::EnsureObject>(&action))
     return ensure(job, object->kind);
   if (const auto* worker = std::get_if<job::CreateWorker>(&action))
@@ -219,20 +219,28 @@ Outcome KubeCluster::ensure(const job::TrainingJob& job, job::ObjectKind kind) {
   return ensure_keys(job);
 }
 
-// What was made and not heard of is left to the garbage collector.
+// Those that this process has just made are there. What was made and not heard of is left to the
+// garbage collector.
 Outcome KubeCluster::ensure_keys(const job::TrainingJob& given) {
+  bool are_there = false;
+  view_.memory().change(given, [&](JobMemory& memory) {
+    are_there =
+        std::exchange(memory.keys_are_new, false) && memory.keys_secret == given.status.keys_secret;
+  });
+  if (are_there) return Done{};
   job::TrainingJob job = given;
   const bool is_drawn = job.status.keys_secret.empty();
   if (is_drawn) job.status.keys_secret = draw_secret_name(job.metadata.name);
   const JobKeys keys = make_keys(job.metadata.name, job.metadata.name_space);
-  const Outcome outcome =
-      make({job, kube::kSecrets, secret_name(job)}, secret(job, keys)).outcome;
-  if (std::holds_alternative<Done>(outcome) && is_drawn) {
-    view_.memory().change(
-        job, [&](JobMemory& memory) { memory.keys_secret = job.status.keys_secret; });
+  const Made made = make({job, kube::kSecrets, secret_name(job)}, secret(job, keys));
+  if (std::holds_alternative<Done>(made.outcome) && is_drawn) {
+    view_.memory().change(job, [&](JobMemory& memory) {
+      memory.keys_secret = job.status.keys_secret;
+      memory.keys_are_new = made.present ? true : false;
+    });
     options_.wake(key_of(job), milliseconds(0));
   }
-  return outcome;
+  return made.outcome;
 }
 
 KubeCluster::Made KubeCluster::make(const Create& create, const kube::Json& wanted) {
@@ -278,11 +286,10 @@ Outcome KubeCluster::create(const job::TrainingJob& job, const job::WorkerId& id
 Outcome KubeCluster::remove(const job::TrainingJob& job, const job::DeleteWorker& action) {
   const std::string name = job::worker_name(job, action.id.role, action.id.index);
   const Delete asked{action.uid};
-  const auto answer =
-      client_.remove(kube::kPods, job.metadata.name_space, name,
-                     {.uid = action.uid,
-                      .resource_version = "",
-                      .grace = action.force ? job::Seconds(0) : action.grace});
+  const auto answer = client_.remove(kube::kPods, job.metadata.name_space, name,
+                                     {.uid = action.uid,
+                                      .resource_version = "",
+                                      .grace = action.force ? job::Seconds(0) : action.grace});
   if (!must_look(asked, answer)) {
     if (answer && answer->value("kind", "") == kube::kPods.kind) view_.enter_pod(*answer);
     return judge(asked, answer, answer);
@@ -296,8 +303,7 @@ Outcome KubeCluster::remove(const job::TrainingJob& job, const job::DeleteWorker
   return outcome;
 }
 
-Outcome KubeCluster::remove(const job::TrainingJob& job,
-                                         const job::DeletePodGroup& action) {
+Outcome KubeCluster::remove(const job::TrainingJob& job, const job::DeletePodGroup& action) {
   const kube::Resource& resource = pod_groups_of(action.scheduler);
   const std::string& name_space = job.metadata.name_space;
   const auto present = client_.get(resource, name_space, pod_group_name(job));

@@ -33,7 +33,8 @@ struct JobMemory {
   std::uint64_t written = 0;  // the newest version that we wrote
   std::map<std::string, job::Worker> failed;  // by uid; of this attempt and the one before
   std::map<std::string, SteadyTime> leaving;  // by uid: when it was first seen to leave
-  std::string keys_secret;                    // that was made
+  std::string keys_secret;                    // that was made,
+  bool keys_are_new = false;                  // and not asked for since
   std::optional<job::Rejection> rejection;
   int rejected_generation = 0;
   std::optional<job::Predecessor> predecessor;

@@ -24,8 +24,8 @@ void add_clean_lives(std::vector<Workload>& all) {
   Json servers = mpi(2);
   servers["strategy"] = "ParameterServer";
   servers["replicaSpecs"]["Server"] = {{"replicas", 2}};
-  all.push_back({"parameter_server",
-                 {make(servers), runs(0, 4, end_all(2, 0)), reached("Succeeded", 0)}});
+  all.push_back(
+      {"parameter_server", {make(servers), runs(0, 4, end_all(2, 0)), reached("Succeeded", 0)}});
 }
 
 void add_failures(std::vector<Workload>& all) {
@@ -111,10 +111,11 @@ void add_users(std::vector<Workload>& all) {
                            {runs(0, 2, end(0, 0)),
                             {"the time to live is nearly over",
                              [](const Scene& scene) {
-                               const auto end = parse_rfc3339(
-                                   scene.status_of(kJob).value("completionTime", ""));
+                               const Json status = scene.status_of(kJob);
+                               const auto end = parse_rfc3339(status.value("completionTime", ""));
                                const auto now = scene.server.now + scene.laws.caller.skew;
-                               return end && now >= *end + job::Seconds(12);
+                               const bool is_gone = status.empty();  // its end was heard of late
+                               return is_gone || (end && now >= *end + job::Seconds(12));
                              },
                              [](Scene& scene) {
                                scene.delete_job(kJob);
