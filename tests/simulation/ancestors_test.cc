@@ -4,29 +4,13 @@
 #include <algorithm>
 
 #include "operator/job/job_reader.h"
-#include "tests/simulation/life_steps.h"
+#include "tests/simulation/same_end.h"
 
 // Bugs that other operators had, each with the circumstances that brought it to light. Simulate()
 // checks the laws; the end and the creates and deletes must be those of the undisturbed life.
 namespace coxswain::test {
 
 namespace {
-
-using Plans = std::vector<FaultPlan>;
-
-// The end that the job comes to undisturbed, which it must come to under each of the plans too.
-Json expect_same_end(const Workload& life,
-                     const std::function<Plans(const Outcome&)>& plans_of = {}) {
-  const Outcome undisturbed = simulate(life, {});
-  EXPECT_FALSE(undisturbed.breach) << *undisturbed.breach;
-  for (const FaultPlan& plan : plans_of ? plans_of(undisturbed) : Plans{}) {
-    const Outcome outcome = simulate(life, plan);
-    auto wrong = outcome.breach;
-    if (!wrong) wrong = difference(undisturbed, outcome, plan);
-    EXPECT_FALSE(wrong) << to_text(plan) << ": " << *wrong;
-  }
-  return undisturbed.end.value("/jobs/mnist"_json_pointer, Json::object());
-}
 
 Plans at_every_event(const Outcome& life, Fault fault, int seconds) {
   Plans plans;
@@ -192,12 +176,6 @@ TEST(Ancestor, A13_deleted_pod_is_no_failure) {
   EXPECT_EQ(restarts(status, "preemption"), 1);
 }
 
-void make_again_beside_a_mute_pod(Scene& scene) {
-  scene.mute(worker(1));
-  scene.delete_job(kJob);
-  scene.create_job(kJob, mpi(2));
-}
-
 // kubeflow/trainer#1306: made again while a pod of before was terminating, it waited for minutes.
 TEST(Ancestor, A14_name_taken_by_a_terminating_pod) {
   const auto since = std::make_shared<job::Time>();
@@ -361,81 +339,6 @@ TEST(Ancestor, A26_watch_goes_back_or_swallows) {
   for (const Fault fault : {Fault::kRepeat, Fault::kLose})
     expect_same_end(workload_named("fails_once"),
                     [fault](const Outcome& life) { return at_every_event(life, fault, 30); });
-}
-
-// A pod on a dead node kept the next job of the name waiting without a word. It is another job's:
-// it is not taken away by force, which is a law, but told.
-TEST(Predecessors, that_do_not_go_are_told_with_what_to_do) {
-  const Workload life = to_success(
-      "stuck predecessor", mpi(2),
-      {runs(0, 2, make_again_beside_a_mute_pod),
-       {"it is told", has_condition("ResourcesRejected"),
-        [](Scene& scene) {
-          for (const Json& condition : scene.status_of(kJob).at("conditions")) {
-            const std::string type = condition.at("type");
-            const std::string reason = condition.at("reason");
-            if (type == "ResourcesRejected") {
-              EXPECT_EQ(reason, "PredecessorStuck");
-            } else if (type == "Ready") {
-              EXPECT_EQ(reason, "WaitsForPredecessor");
-            }
-          }
-          EXPECT_TRUE(scene.pod(worker(1)));
-          scene.server.remove("pods", fmt::format("{}/{}", kNamespace, worker(1)), job::Seconds(0));
-        }}},
-      0, 2);
-  expect_same_end(life);
-}
-
-// Groups of jobs that wanted no pods kept their places in the queue; one that was changed kept what
-// it asked for before.
-TEST(PodGroups, go_with_the_gang_and_ask_for_what_it_does) {
-  const auto asks_for = [](const Scene& scene) {
-    const Object group = scene.server.find("podgroups", fmt::format("{}/{}", kNamespace, kJob));
-    return group ? group->at("spec").at("minResources") : Json();
-  };
-  const auto policy = [](bool suspend, const Json& resources) {
-    return Json{
-        {"runPolicy", {{"suspend", suspend}, {"schedulingPolicy", {{"minResources", resources}}}}}};
-  };
-  Json spec = with(mpi(2), {{"schedulingPolicy", {{"gang", "Volcano"}}}});
-  spec.merge_patch(policy(false, {{"cpu", 2}, {"example.com/gpu", 2}}));
-  const Json only_cpu = {{"cpu", 2}, {"example.com/gpu", nullptr}};
-  const Workload life = to_success(
-      "resumed at once", spec,
-      {runs(0, 2,
-            [&](Scene& scene) {
-              EXPECT_EQ(asks_for(scene), Json({{"cpu", 2}, {"example.com/gpu", 2}}));
-              scene.mute(worker(1));  // its end takes time
-              scene.edit_spec(kJob, policy(true, only_cpu));
-            }),
-       {"it is suspended", has_condition("Suspended"), edit(policy(false, only_cpu))},
-       runs(1, 2,
-            [&](Scene& scene) {
-              EXPECT_EQ(asks_for(scene), Json({{"cpu", 2}}));
-              scene.edit_spec(kJob, policy(true, only_cpu));
-            }),
-       reached("Suspended", 0),
-       {"its group is gone", [&](const Scene& scene) { return asks_for(scene).is_null(); },
-        edit(policy(false, only_cpu))}},
-      2, 2);
-  const Json status = expect_same_end(life);
-  EXPECT_FALSE(simulate(life, {}).end.contains("podgroups"));
-  EXPECT_FALSE(status.contains("podGroup"));
-}
-
-// deletionTimestamp is the API server's time: an operator whose clock was ahead took pods away
-// within their grace, one whose clock was behind waited for as long as that.
-TEST(Clocks, of_the_operator_may_be_an_hour_off) {
-  Workload life = workload_named("node_lost");
-  const Outcome usual = simulate(life, {});
-  for (const int skew : {-3600, 3600}) {
-    life.skew = job::Seconds(skew);
-    const Outcome outcome = simulate(life, {});
-    auto wrong = outcome.breach;
-    if (!wrong) wrong = difference(usual, outcome, {});
-    EXPECT_FALSE(wrong) << skew << ": " << *wrong;
-  }
 }
 
 }  // namespace coxswain::test

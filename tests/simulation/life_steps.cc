@@ -68,6 +68,12 @@ Act edit(const Json& spec) {
   return [=](Scene& scene) { scene.edit_spec(kJob, spec); };
 }
 
+void make_again_beside_a_mute_pod(Scene& scene) {
+  scene.mute(worker(1));
+  scene.delete_job(kJob);
+  scene.create_job(kJob, mpi(2));
+}
+
 Step make(const Json& spec) {
   return {"the job is made", always(), [=](Scene& scene) { scene.create_job(kJob, spec); }};
 }

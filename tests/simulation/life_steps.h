@@ -28,14 +28,15 @@ Act end(int index, int code);
 Act end_all(int count, int code);
 Act edit(const Json& spec);
 
+// The job, beside a pod of before that does not go.
+void make_again_beside_a_mute_pod(Scene& scene);
+
 Step make(const Json& spec);
 // All `count` pods of the attempt are Ready, and the operator said so: what happens before that is
 // another life, with another end.
-Step runs(
-    int attempt, int count, Act act = [](Scene&) {});
+Step runs(int attempt, int count, Act act = [](Scene&) {});
 // The phase, and so many pods that live.
-Step reached(
-    const std::string& phase, int living, Act act = [](Scene&) {});
+Step reached(const std::string& phase, int living, Act act = [](Scene&) {});
 
 // Rank 0 of an MPI job ends well in attempt `attempt`.
 void add_success(std::vector<Step>& steps, int attempt, int workers);

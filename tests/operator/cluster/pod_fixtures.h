@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "operator/job/job_reader.h"
 #include "operator/job/training_job.h"
 
 namespace coxswain::test {
@@ -160,6 +161,18 @@ inline job::TrainingJob started(job::TrainingJob job, int attempt = 1) {
   job.status.keys_secret = job.metadata.name + "-keys-5f0c3a9e";
   job.status.workers = job.spec.worker.replicas;
   job.status.image = job.spec.image.value_or("coxswain/trainer-cpu");
+  return job;
+}
+
+inline job::TrainingJob job_of(const char* text) {
+  return started(job::read_job(text, "job.yaml"));
+}
+
+// The MPI job with a template whose pod is `spec`.
+inline job::TrainingJob with_pod(const char* spec, bool training = true) {
+  job::TrainingJob job = job_of(kMpiJob);
+  job.spec.worker.pod_template = {{"spec", job::Json::parse(spec)}};
+  if (!training) job.spec.training.reset();
   return job;
 }
 

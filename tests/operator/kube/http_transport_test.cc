@@ -11,17 +11,11 @@
 #include <vector>
 
 #include "operator/kube/client.h"
-#include "tests/operator/kube/tls_server.h"
+#include "tests/operator/kube/tls_calls.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::kube {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-using test::Identity;
-using test::TlsServer;
-using Connection = TlsServer::Connection;
 
 // As the operator runs it; a process can say so only once.
 class OneHttpThread : public testing::Environment {
@@ -33,57 +27,6 @@ class OneHttpThread : public testing::Environment {
 };
 [[maybe_unused]] const testing::Environment* const one_http_thread =
     testing::AddGlobalTestEnvironment(std::make_unique<OneHttpThread>().release());
-
-const Identity& ca() {
-  static const Identity identity =
-      test::make_certificate({.name = "ca", .alternative_names = "", .is_ca = true});
-  return identity;
-}
-const Identity& server_identity() {
-  static const Identity identity = test::make_certificate({}, &ca());
-  return identity;
-}
-
-Config config_of(const TlsServer& server) {
-  Config config;
-  config.server = server.url();
-  config.ca_pem = ca().certificate_pem;
-  config.token = "s3cret";
-  return config;
-}
-
-Request get(const std::string& target, milliseconds deadline = milliseconds(5000)) {
-  Request request;
-  request.target = target;
-  request.deadline = deadline;
-  return request;
-}
-
-Request post(const std::string& body) {
-  Request request = get("/api/v1/pods");
-  request.method = Method::kPost;
-  request.content_type = "application/json";
-  request.body = body;
-  return request;
-}
-
-// Answers each request with what it was, for as long as the client likes.
-void echo(Connection& connection) {
-  for (std::string request; !(request = connection.read_request()).empty();)
-    connection.answer(200, request);
-}
-
-// Far above what anything takes on a busy machine, far below the minute that calls may take.
-constexpr milliseconds kSoon{20'000};
-
-milliseconds since(steady_clock::time_point start) {
-  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - start);
-}
-
-const std::string kChunkedHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-std::string chunk(const std::string& text) {
-  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
-}
 
 TEST(HttpTransport, sends_what_was_asked_for) {
   TlsServer server(server_identity(), echo);
@@ -413,145 +356,6 @@ TEST(HttpTransport, refuses_a_configuration_that_can_not_work) {
             "[kube] the client certificate is no certificate in PEM");
   EXPECT_EQ(message_of([](Config& config) { config.client_key_pem = ca().key_pem; }),
             "[kube] the client key does not match the client certificate");
-}
-
-TEST(HttpTransport, a_stream_gives_its_pieces_as_they_come) {
-  std::atomic<int> num_pieces{0};
-  TlsServer server(server_identity(), [&](Connection& connection) {
-    connection.read_request();
-    connection.write(kChunkedHead);
-    for (int i = 0; i < 3; ++i) {
-      connection.write(chunk("piece"));
-      while (num_pieces <= i) std::this_thread::yield();  // the client has it before the next
-    }
-    connection.write("0\r\n\r\n");
-    connection.wait_for_end();
-  });
-  HttpTransport transport(config_of(server));
-  std::string all;
-  const Response response = transport.stream(get("/"), {}, [&](std::string_view piece) {
-    all += piece;
-    ++num_pieces;
-    return true;
-  });
-  EXPECT_EQ(response.status, 200);
-  EXPECT_EQ(all, "piecepiecepiece");
-}
-
-TEST(HttpTransport, a_stream_that_is_refused_gives_the_answer_and_no_piece) {
-  TlsServer server(server_identity(), [&](Connection& connection) {
-    connection.read_request();
-    connection.answer(410, "too old", "Retry-After: 1\r\n");
-  });
-  HttpTransport transport(config_of(server));
-  const Response response = transport.stream(get("/"), {}, [](std::string_view) {
-    ADD_FAILURE();
-    return true;
-  });
-  EXPECT_EQ(response.status, 410);
-  EXPECT_EQ(response.body, "too old");
-}
-
-// A stream that sends one piece and then nothing until the client hangs up.
-void one_piece(Connection& connection) {
-  connection.read_request();
-  connection.write(kChunkedHead + chunk("piece"));
-  connection.wait_for_end();
-}
-
-TEST(HttpTransport, a_stream_that_falls_silent_ends_at_the_deadline) {
-  TlsServer server(server_identity(), one_piece);
-  HttpTransport transport(config_of(server));
-  int num_pieces = 0;
-  const auto start = steady_clock::now();
-  const Response response = transport.stream(get("/", milliseconds(150)), {},
-                                             [&](std::string_view) { return ++num_pieces > 0; });
-  EXPECT_LT(since(start), kSoon);
-  EXPECT_EQ(response.status, 0);
-  EXPECT_EQ(response.body, "silent for 150 ms");
-  EXPECT_EQ(num_pieces, 1);
-}
-
-TEST(HttpTransport, a_stream_ends_when_it_is_told_to_stop) {
-  TlsServer server(server_identity(), one_piece);
-  HttpTransport transport(config_of(server));
-  std::stop_source stop;
-  std::atomic<bool> has_begun{false};
-  std::jthread stopper([&] {
-    while (!has_begun) std::this_thread::yield();
-    stop.request_stop();
-  });
-  const auto start = steady_clock::now();
-  transport.stream(get("/", milliseconds(60'000)), stop.get_token(), [&](std::string_view) {
-    has_begun = true;
-    return true;
-  });
-  EXPECT_LT(since(start), kSoon);
-}
-
-TEST(HttpTransport, a_stream_ends_when_its_reader_has_enough) {
-  TlsServer server(server_identity(), one_piece);
-  HttpTransport transport(config_of(server));
-  const auto start = steady_clock::now();
-  EXPECT_EQ(transport.stream(get("/"), {}, [](std::string_view) { return false; }).status, 200);
-  EXPECT_LT(since(start), kSoon);
-}
-
-TEST(HttpTransport, a_long_stream_keeps_no_call_waiting) {
-  TlsServer server(server_identity(), [](Connection& connection) {
-    for (std::string request; !(request = connection.read_request()).empty();) {
-      if (request.starts_with("GET /watch")) {
-        connection.write(kChunkedHead);
-      } else {
-        connection.answer(200, "{}");
-      }
-    }
-  });
-  HttpTransport transport(config_of(server));
-  std::stop_source stop;
-  {
-    std::vector<std::jthread> watches;
-    for (int i = 0; i < 4; ++i)
-      watches.emplace_back([&] {
-        transport.stream(get("/watch"), stop.get_token(), [](std::string_view) { return true; });
-      });
-    for (int i = 0; i < 20; ++i) EXPECT_EQ(transport.send(get("/a")).status, 200);
-    stop.request_stop();
-  }
-}
-
-TEST(HttpTransport, a_slow_reader_holds_the_server_back) {
-  constexpr std::size_t kPieces = 64;
-  std::atomic<std::size_t> num_written{0};
-  TlsServer server(server_identity(), [&](Connection& connection) {
-    connection.read_request();
-    connection.write(kChunkedHead);
-    const std::string piece = chunk(std::string(1 << 20, 'x'));
-    while (num_written < kPieces && connection.write(piece)) ++num_written;
-    connection.write("0\r\n\r\n");
-    connection.wait_for_end();
-  });
-  HttpTransport transport(config_of(server));
-  std::size_t num_bytes = 0;
-  bool first = true;
-  const Response response = transport.stream(get("/"), {}, [&](std::string_view piece) {
-    if (std::exchange(first, false)) {
-      std::this_thread::sleep_for(milliseconds(300));  // long enough to send it all
-      EXPECT_LT(num_written, kPieces / 2);
-    }
-    num_bytes += piece.size();
-    return true;
-  });
-  EXPECT_EQ(response.status, 200);
-  EXPECT_EQ(num_bytes, kPieces << 20);
-}
-
-TEST(HttpTransport, what_a_reader_throws_is_an_end_and_not_an_exception) {
-  TlsServer server(server_identity(), one_piece);
-  HttpTransport transport(config_of(server));
-  const Response response = transport.stream(
-      get("/"), {}, [](std::string_view) -> bool { throw std::runtime_error("x"); });
-  EXPECT_EQ(response.status, 0);
 }
 
 TEST(HttpTransport, a_transport_may_go_while_its_server_is_still_silent) {
