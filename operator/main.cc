@@ -7,6 +7,7 @@
 
 #include "operator/cluster/local_cluster.h"
 #include "operator/convert_command.h"
+#include "operator/inspect_command.h"
 #include "operator/job/words.h"
 #include "operator/job_file.h"
 #include "operator/operator.h"
@@ -34,6 +35,8 @@ struct CommandLine {
   kube::ConfigRules rules;
   OperatorOptions operator_options;
   ConvertOptions convert_options;
+  SightOptions sight_options;
+  LogOptions log_options;
 };
 
 // A line of a configuration holds it.
@@ -102,8 +105,7 @@ int validate(const CommandLine& line) {
   for (const std::string& warning : warnings_of(*file))
     std::fputs((warning + "\n").c_str(), stderr);
   const job::Spec& spec = file->job.spec;
-  const std::string servers =
-      spec.server ? fmt::format(", {} servers", spec.server->replicas) : "";
+  const std::string servers = spec.server ? fmt::format(", {} servers", spec.server->replicas) : "";
   fmt::print("{}: ok, {} workers{}\n", line.job_file, spec.worker.replicas, servers);
   return 0;
 }
@@ -186,6 +188,38 @@ void add_convert_command(CLI::App& app, CommandLine& line) {
       "What became of each option is told on standard error.");
 }
 
+// A command that looks at one job of a cluster, or of this machine.
+CLI::App* add_sight_command(CLI::App& app, CommandLine& line, const char* name, const char* help) {
+  SightOptions& options = line.sight_options;
+  CLI::App* command = app.add_subcommand(name, help);
+  command->add_option("JOB", options.job, "the TrainingJob's name")->required();
+  command->add_option("-n,--namespace", options.name_space, "of the job (default: the context's)");
+  command->add_option("--kubeconfig", options.kubeconfig,
+                      "file (default: $KUBECONFIG, then the pod's own account, then "
+                      "~/.kube/config)");
+  command->add_option("--context", options.rules.context, "of the kubeconfig");
+  command->add_flag("--allow-insecure", options.rules.allow_insecure,
+                    "take a kubeconfig with plain http or without a check of the server");
+  command->add_flag("--allow-exec", options.rules.allow_exec,
+                    "run the `exec` plug-in that a kubeconfig names");
+  command->add_flag("--local", options.local,
+                    "the newest run of that name on this machine (coxswain run)");
+  command->add_option("--run-dir", options.run_dir,
+                      "a run of this machine by its directory, also after its end");
+  return command;
+}
+
+void add_sight_commands(CLI::App& app, CommandLine& line) {
+  add_sight_command(app, line, "describe",
+                    "tell a job's story: where it stands, what happened, why");
+  CLI::App* logs = add_sight_command(app, line, "logs", "print what a job's ranks print");
+  logs->add_option("--rank", line.log_options.rank, "this rank alone")
+      ->check(CLI::Range(0, 1 << 20));
+  logs->add_flag("-f,--follow", line.log_options.follow,
+                 "go on until the job has ended, over restarts");
+  logs->add_flag("--previous", line.log_options.previous, "of the attempt before the newest");
+}
+
 CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, const char* help) {
   CLI::App* command = app.add_subcommand(name, help);
   command
@@ -195,7 +229,11 @@ CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, co
 }
 
 int dispatch(int argc, char** argv) {
-  CLI::App app("Coxswain runs data-parallel training jobs.", "coxswain");
+  // Through a link of that name kubectl finds it: `kubectl coxswain logs mnist`.
+  const bool from_kubectl =
+      argc > 0 && std::filesystem::path(argv[0]).filename() == "kubectl-coxswain";
+  CLI::App app("Coxswain runs data-parallel training jobs.",
+               from_kubectl ? "kubectl coxswain" : "coxswain");
   CommandLine line;
   CLI::App* run_command = add_job_command(app, line, "run", "run a job as local processes");
   run_command
@@ -216,6 +254,7 @@ int dispatch(int argc, char** argv) {
       add_job_command(app, line, "validate", "check a job against every rule");
   for (CLI::App* command : {plan_command, validate_command})
     add_pod_security(*command, line, "level of the namespace that the job is for");
+  add_sight_commands(app, line);
   add_convert_command(app, line);
   add_operator_command(app, line);
   app.add_subcommand("version", "print the version");
@@ -228,6 +267,8 @@ int dispatch(int argc, char** argv) {
   if (run_command->parsed()) return run(line);
   if (plan_command->parsed()) return plan(line);
   if (validate_command->parsed()) return validate(line);
+  if (app.got_subcommand("describe")) return describe_job(line.sight_options);
+  if (app.got_subcommand("logs")) return show_logs(line.sight_options, line.log_options);
   if (app.got_subcommand("convert")) return convert_job(line.convert_options);
   if (app.got_subcommand("operator")) return run_operator(line);
   fmt::print("coxswain {}\n", kVersion);

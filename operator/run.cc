@@ -12,9 +12,11 @@
 #include <random>
 
 #include "operator/cluster/local_cluster.h"
+#include "operator/inspect/story_file.h"
 #include "operator/reconciler.h"
 #include "operator/run_output.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/run_files.h"
 
 namespace coxswain {
 
@@ -133,6 +135,35 @@ class Run {
   int killed_by_ = 0;
 };
 
+// Keeps what `coxswain describe` tells, in the run's directory. Nothing of the run depends on it.
+class StoryKeeper {
+ public:
+  StoryKeeper(std::filesystem::path directory, const job::TrainingJob& job)
+      : file_(std::move(directory) / inspect::kStoryFile), story_{job, {}, getpid()} {
+    story_.job.metadata.creation_time = now();
+  }
+
+  void add(const job::Status& status, const std::vector<job::Event>& events) {
+    story_.job.status = status;
+    for (const job::Event& event : events)
+      story_.events.push_back({now(), status.attempt, event.warning, event.reason, event.message});
+    const auto surplus = std::ssize(story_.events) - std::ptrdiff_t{inspect::kMostEvents};
+    if (surplus > 0) story_.events.erase(story_.events.begin(), story_.events.begin() + surplus);
+    try {
+      contract::write_whole_file(file_, inspect::to_json(story_));
+    } catch (const Error&) {  // a full disk: who trains says so where it matters
+    }
+  }
+
+ private:
+  static job::Time now() {
+    return std::chrono::floor<job::Seconds>(std::chrono::system_clock::now());
+  }
+
+  std::filesystem::path file_;
+  inspect::Story story_;
+};
+
 // Random, as the API server's are.
 std::string new_uid() {
   std::random_device random;
@@ -162,7 +193,9 @@ int run_job(const job::TrainingJob& job, const RunOptions& options) {
   local.kill = options.kill;
   local.log_format = options.as_json ? "json" : "text";
   local.terminal_columns = options.as_json ? 0 : terminal_columns();
+  StoryKeeper story(run_dir.path(), mapped);
   local.recorded = [&](const job::Status& status, const std::vector<job::Event>& events) {
+    story.add(status, events);
     print(options.as_json ? stdout : stderr, render_events(events, status, options.as_json));
   };
   LocalCluster cluster(mapped, local);

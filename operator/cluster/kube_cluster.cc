@@ -72,7 +72,8 @@ bool KubeCluster::record(const job::TrainingJob& job, const job::Status& status,
                                  JobMemory& memory) { memory.written = version; });
   options_.recorded(job, status);
   for (const job::Event& event : events)
-    options_.report(event_object(job, event, options_.reporter, options_.clock.wall()));
+    options_.report(
+        event_object(job, event, status.attempt, options_.reporter, options_.clock.wall()));
   return true;
 }
 
@@ -179,8 +180,8 @@ void KubeCluster::enter_trouble(const job::TrainingJob& job, const job::Action& 
   });
   // The conditions of a job that ended stay as they were.
   if (times == kTroubleTold && job::is_terminal(job.status))
-    options_.report(event_object(job, {true, words.reason, words.message}, options_.reporter,
-                                 options_.clock.wall()));
+    options_.report(event_object(job, {true, words.reason, words.message}, job.status.attempt,
+                                 options_.reporter, options_.clock.wall()));
 }
 
 void KubeCluster::forget_trouble(const job::TrainingJob& job, const job::Action& action) {

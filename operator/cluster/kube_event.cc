@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "operator/cluster/pod.h"
 #include "trainer/contract/printable.h"
 #include "trainer/contract/rfc3339.h"
 
@@ -14,7 +15,7 @@ constexpr const char* kController = "coxswain.dev/operator";
 
 }  // namespace
 
-job::Json event_object(const job::TrainingJob& job, const job::Event& event,
+job::Json event_object(const job::TrainingJob& job, const job::Event& event, int attempt,
                        const std::string& reporter, std::chrono::system_clock::time_point now) {
   const auto since_epoch = now.time_since_epoch();
   const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
@@ -23,7 +24,8 @@ job::Json event_object(const job::TrainingJob& job, const job::Event& event,
       {"kind", "Event"},
       {"metadata",
        {{"name", fmt::format("{}.{:x}", job.metadata.name, nanos)},
-        {"namespace", job.metadata.name_space}}},
+        {"namespace", job.metadata.name_space},
+        {"annotations", {{kAttemptLabel, std::to_string(attempt)}}}}},
       {"eventTime", to_rfc3339(now, 6)},
       {"reportingController", kController},
       {"reportingInstance", shortened(reporter.empty() ? "coxswain" : reporter, 128)},

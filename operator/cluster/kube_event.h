@@ -8,8 +8,9 @@
 
 namespace coxswain::cluster {
 
-// PURE: an events.k8s.io/v1 Event about the job, as `kubectl describe` shows it.
-job::Json event_object(const job::TrainingJob& job, const job::Event& event,
+// PURE: an events.k8s.io/v1 Event about the job, as `kubectl describe` shows it; `attempt` is the
+// newest one when it happened.
+job::Json event_object(const job::TrainingJob& job, const job::Event& event, int attempt,
                        const std::string& reporter, std::chrono::system_clock::time_point now);
 
 }  // namespace coxswain::cluster

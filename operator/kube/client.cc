@@ -62,8 +62,12 @@ milliseconds wait_before(int next_try, const Response& response, double random) 
 }
 
 std::string query_of(const ListQuery& query) {
-  return query.label_selector.empty() ? ""
-                                      : "&labelSelector=" + percent_encoded(query.label_selector);
+  std::string text;
+  if (!query.label_selector.empty())
+    text += "&labelSelector=" + percent_encoded(query.label_selector);
+  if (!query.field_selector.empty())
+    text += "&fieldSelector=" + percent_encoded(query.field_selector);
+  return text;
 }
 
 void complete(const Resource& resource, Json& item) {
@@ -253,6 +257,23 @@ Result<std::string> Client::list(const Resource& resource, const ListQuery& quer
     if (page->continue_token.empty()) return page->version;
     continue_token = page->continue_token;
   }
+}
+
+std::optional<ApiError> Client::read(const std::string& target, milliseconds silence,
+                                     std::stop_token stop,
+                                     const std::function<bool(std::string_view)>& on_data) {
+  const Request request{.method = Method::kGet,
+                        .target = target,
+                        .content_type = {},
+                        .body = {},
+                        .deadline = silence};
+  bool enough = false;
+  const Response response = transport_.stream(request, stop, [&](std::string_view piece) {
+    enough = !on_data(piece);
+    return !enough;
+  });
+  if (enough || is_success(response.status) || stop.stop_requested()) return std::nullopt;
+  return error_of(response.status, response.body, response.retry_after);
 }
 
 WatchEnd Client::watch(const Resource& resource, const ListQuery& query, const std::string& version,

@@ -55,6 +55,7 @@ struct DeletePreconditions {
 struct ListQuery {
   std::string name_space;  // empty: all
   std::string label_selector;
+  std::string field_selector = {};
   int page_size = 500;
 };
 
@@ -81,6 +82,13 @@ class Client {
   // The object as it is now terminating, or a Status if it is gone.
   Result<Json> remove(const Resource& resource, const std::string& name_space,
                       const std::string& name, const DeletePreconditions& preconditions);
+
+  // What is text, not an object, as the path and query `target` give it: the log of a pod, or what
+  // a pod's own server answers. A stream, so it may be long; `silence` ends one that says nothing.
+  // nullopt: it came to its end, or to `on_data`'s false or to `stop`. Not tried again.
+  std::optional<ApiError> read(const std::string& target, std::chrono::milliseconds silence,
+                               std::stop_token stop,
+                               const std::function<bool(std::string_view piece)>& on_data);
 
   // Hands every object to `on_item`, page by page, one at a time in memory; gives the version to
   // watch from. An expired page begins the list anew, after `on_anew`: what came before may be

@@ -236,8 +236,9 @@ YAML::Node load(const fs::path& path) {
 Config read_kubeconfig(const std::filesystem::path& path, const ConfigRules& rules) {
   const YAML::Node root = load(path);
   Place place{path, ""};
-  const YAML::Node context =
-      entry_of(root, "contexts", "context", current_context(root, place), place);
+  const std::string chosen =
+      rules.context.empty() ? current_context(root, place) : rules.context;
+  const YAML::Node context = entry_of(root, "contexts", "context", chosen, place);
   const auto part_of_context = [&](const char* key) {
     const std::string name = text_of(context, key, place);
     if (name.empty()) place.fail(key, "is missing");

@@ -44,6 +44,7 @@ struct Config {
 struct ConfigRules {
   bool allow_insecure = false;  // plain http and insecure-skip-tls-verify
   bool allow_exec = false;      // `exec` plug-ins, which run a program for a token
+  std::string context = {};     // empty: the current one
 };
 
 // Reads a kubeconfig (YAML or JSON, at most 1 MiB). Throws Error(kBadInput) that names the file,

@@ -23,6 +23,7 @@ inline const Resource kServices{"", "v1", "services", "Service"};
 inline const Resource kSecrets{"", "v1", "secrets", "Secret"};
 inline const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 inline const Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
+inline const Resource kCoreEvents{"", "v1", "events", "Event"};  // the same, to be selected
 inline const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 
 // Everything but letters, digits and "-._~" as %XX: for a part of a path or a query.

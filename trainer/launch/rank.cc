@@ -15,6 +15,7 @@
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/worker_env.h"
+#include "trainer/launch/output_copy.h"
 #include "trainer/launch/rank_report.h"
 
 namespace coxswain::launch {
@@ -22,6 +23,8 @@ namespace coxswain::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kReaderLooks{50};   // after one that took nothing
+constexpr std::chrono::milliseconds kLastOutput{2000};  // for a slow reader of the last words
 using contract::ChildProcess;
 using contract::SignalQueue;
 using contract::WorkerEnv;
@@ -88,9 +91,14 @@ std::int64_t now_ms() {
 class Supervisor {
  public:
   // `on_told`: when the order to leave has come; whoever gave it may not wait for the end.
-  Supervisor(SignalQueue& signals, ChildProcess& command, std::chrono::milliseconds grace,
-             std::function<void(const RankReport&)> on_told)
-      : signals_(signals), command_(command), grace_(grace), on_told_(std::move(on_told)) {}
+  // `output`: null where what the command prints goes its own way.
+  Supervisor(SignalQueue& signals, ChildProcess& command, OutputCopy* output,
+             std::chrono::milliseconds grace, std::function<void(const RankReport&)> on_told)
+      : signals_(signals),
+        command_(command),
+        output_(output),
+        grace_(grace),
+        on_told_(std::move(on_told)) {}
 
   void tell_to_leave() {
     if (kill_time_) return;
@@ -101,14 +109,25 @@ class Supervisor {
 
   RankReport wait() {
     for (;;) {
-      contract::wait_readable({signals_.descriptor(), command_.descriptor()}, until_kill());
+      wait_for_news();
       while (const auto signal = signals_.next()) handle(*signal);
+      if (output_) output_->copy();
       if (const auto end = command_.end()) return report(*end);
       if (kill_time_ && Clock::now() >= *kill_time_) command_.signal_group(SIGKILL);
     }
   }
 
  private:
+  void wait_for_news() const {
+    std::vector<int> descriptors{signals_.descriptor(), command_.descriptor()};
+    auto limit = until_kill();
+    if (output_) {
+      for (const int descriptor : output_->descriptors()) descriptors.push_back(descriptor);
+      if (output_->waits()) limit = std::min(limit, kReaderLooks);
+    }
+    contract::wait_readable(descriptors, limit);
+  }
+
   std::chrono::milliseconds until_kill() const {
     if (!kill_time_) return std::chrono::hours(1);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_time_ - Clock::now());
@@ -138,6 +157,7 @@ class Supervisor {
 
   SignalQueue& signals_;
   ChildProcess& command_;
+  OutputCopy* output_;
   std::chrono::milliseconds grace_;
   std::function<void(const RankReport&)> on_told_;
   std::optional<Clock::time_point> kill_time_;
@@ -152,14 +172,22 @@ void speak_for_worker(const WorkerEnv& env) {
   contract::write_whole_file(contract::termination_file(env), contract::to_json(combine(reports)));
 }
 
-RankReport supervise(const RankOptions& options, const WorkerEnv& env, SignalQueue& signals,
-                     const std::function<void(const RankReport&)>& on_told) {
+RankReport supervise(const RankOptions& options, const WorkerEnv& env, int rank,
+                     SignalQueue& signals, const std::function<void(const RankReport&)>& on_told) {
+  // Of a local run nobody else keeps it; a pod's log is its node's affair.
+  std::optional<OutputCopy> output;
+  if (!env.run_dir.empty())
+    output.emplace(contract::output_file(contract::worker_directory(env), rank));
   ChildProcess command({.command = options.command,
                         .environment = contract::to_env(env),
                         .death_signal = SIGKILL,
-                        .stdout_fd = -1,
-                        .stderr_fd = -1});
-  return Supervisor(signals, command, options.grace, on_told).wait();
+                        .stdout_fd = output ? output->stdout_fd() : -1,
+                        .stderr_fd = output ? output->stderr_fd() : -1});
+  if (output) output->started();
+  OutputCopy* copy = output ? &*output : nullptr;
+  const RankReport report = Supervisor(signals, command, copy, options.grace, on_told).wait();
+  if (output) output->finish(kLastOutput);
+  return report;
 }
 
 void leave_report(RankReport report, const WorkerEnv& env, int rank) {
@@ -204,7 +232,7 @@ int run_rank(const RankOptions& options) {
     const auto on_told = [&](const RankReport& report) {
       if (env.run_dir.empty()) leave_report(report, env, place.rank);
     };
-    const RankReport report = supervise(options, env, signals, on_told);
+    const RankReport report = supervise(options, env, place.rank, signals, on_told);
     leave_report(report, env, place.rank);
     return report.code == static_cast<int>(ExitCode::kSaved) ? 0 : report.code;
   } catch (const Error& error) {

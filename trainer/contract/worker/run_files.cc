@@ -49,6 +49,10 @@ std::filesystem::path rank_file(const std::filesystem::path& worker_directory, i
   return worker_directory / fmt::format("rank-{}.json", rank);
 }
 
+std::filesystem::path output_file(const std::filesystem::path& worker_directory, int rank) {
+  return worker_directory / fmt::format("rank-{}.log", rank);
+}
+
 std::filesystem::path command_message_file(const std::filesystem::path& worker_directory,
                                            int rank) {
   return worker_directory / fmt::format("command-{}.json", rank);

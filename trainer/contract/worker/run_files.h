@@ -21,6 +21,8 @@ std::filesystem::path worker_directory(const WorkerEnv& env);  // of env.role an
 std::filesystem::path pid_file(const std::filesystem::path& worker_directory);
 // How a rank ended, written by its supervisor.
 std::filesystem::path rank_file(const std::filesystem::path& worker_directory, int rank);
+// What a rank printed; local runs only: a cluster keeps its pods' logs itself.
+std::filesystem::path output_file(const std::filesystem::path& worker_directory, int rank);
 // The termination message (to_json) that the command of a rank leaves before it ends, if it can.
 std::filesystem::path command_message_file(const std::filesystem::path& worker_directory, int rank);
 // The worker's own termination message: kTerminationMessagePath in a pod.
