@@ -49,6 +49,8 @@ class ClusterSight : public JobSight {
         transport_(config_),
         client_(transport_, client_options()) {}
 
+  std::string place() const override { return "namespace " + config_.name_space; }
+
   std::optional<inspect::Sighting> look(bool with_events) override {
     const auto object = client_.get(cluster::kTrainingJobs, config_.name_space, name_);
     if (!object && object.error().code == 404) return std::nullopt;
@@ -56,7 +58,7 @@ class ClusterSight : public JobSight {
     inspect::Sighting seen;
     seen.job = *cluster::read_job(*object);
     seen.now = now();
-    seen.place = "namespace " + config_.name_space;
+    seen.place = place();
     list_pods(seen);
     if (with_events) list_events(seen);
     return seen;

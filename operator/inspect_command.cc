@@ -1,8 +1,9 @@
 #include "operator/inspect_command.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -12,8 +13,11 @@
 
 #include "operator/inspect/describe.h"
 #include "operator/inspect/log_lines.h"
+#include "operator/inspect/top.h"
 #include "operator/kube/http_transport.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/progress.h"
+#include "trainer/contract/worker/ranks_page.h"
 
 namespace coxswain {
 
@@ -36,18 +40,14 @@ std::unique_ptr<JobSight> make_sight(const SightOptions& options) {
   return make_cluster_sight(options);
 }
 
-[[noreturn]] void refuse_missing(const SightOptions& options) {
-  const std::string where = !options.run_dir.empty() ? options.run_dir : "its namespace";
-  throw Error(
-      ExitCode::kBadInput,
-      fmt::format(
-          "{}: there is no such job in {}{}", options.job, where,
-          options.run_dir.empty() ? " (-n NAMESPACE; a run of this machine: --local)" : ""));
+[[noreturn]] void refuse_missing(const JobSight& sight, const SightOptions& options) {
+  throw Error(ExitCode::kBadInput,
+              fmt::format("{}: there is no such job in {}", options.job, sight.place()));
 }
 
 Sighting look(JobSight& sight, const SightOptions& options, bool with_events) {
   auto seen = sight.look(with_events);
-  if (!seen) refuse_missing(options);
+  if (!seen) refuse_missing(sight, options);
   return std::move(*seen);
 }
 
@@ -98,7 +98,7 @@ class Logs {
   int follow() {
     for (bool over = false; !over;) {
       const auto seen = sight_.look(false);
-      if (!seen && readers_.empty()) refuse_missing(options_);
+      if (!seen && readers_.empty()) refuse_missing(sight_, options_);
       over = !seen || job::is_terminal(seen->job.status);
       if (seen) start_readers(inspect::choose_workers(*seen, {logs_.rank, logs_.previous}));
       over = over || has_failed();
@@ -155,7 +155,57 @@ class Logs {
   std::map<std::string, std::jthread> readers_;  // by the pod's uid
 };
 
+// All pages of what rank 0 knows; a rank that is lost meanwhile leaves what came before.
+contract::RanksPage read_ranks(JobSight& sight, const Sighting& seen) {
+  contract::RanksPage all;
+  for (std::optional<int> first = 0; first;) {
+    const std::string path = *first == 0 ? "/ranks" : fmt::format("/ranks/{}", *first);
+    const auto body = sight.ask_rank_zero(seen, path);
+    const auto page = body ? contract::parse_ranks_page(*body) : std::nullopt;
+    if (!page) break;
+    all.world_size = page->world_size;
+    all.slowest = page->slowest;
+    all.ranks.insert(all.ranks.end(), page->ranks.begin(), page->ranks.end());
+    first = page->next > first ? page->next : std::nullopt;
+  }
+  return all;
+}
+
+// The status is some seconds old.
+void enter_progress(JobSight& sight, Sighting& seen) {
+  const auto body = sight.ask_rank_zero(seen, "/progress");
+  const auto document = body ? contract::parse_progress(*body) : std::nullopt;
+  if (document && document->progress) seen.job.status.progress = document->progress;
+}
+
+int terminal_lines() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0) return 0;
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  return known ? size.ws_row : 24;
+}
+
 }  // namespace
+
+int show_top(const SightOptions& options, int seconds) {
+  const auto sight = make_sight(options);
+  for (;;) {
+    Sighting seen = look(*sight, options, false);
+    const bool over = job::is_terminal(seen.job.status);
+    contract::RanksPage ranks;
+    if (!over) {
+      ranks = read_ranks(*sight, seen);
+      enter_progress(*sight, seen);
+    }
+    const int lines = terminal_lines();
+    if (lines > 0 && seconds > 0) std::fputs("\x1b[H\x1b[2J", stdout);
+    constexpr int kAllRanks = 1 << 20;
+    std::fputs(inspect::top_text(seen, ranks, lines > 0 ? lines : kAllRanks).c_str(), stdout);
+    std::fflush(stdout);
+    if (over || seconds == 0 || lines == 0) return 0;
+    std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  }
+}
 
 int describe_job(const SightOptions& options) {
   const auto sight = make_sight(options);

@@ -16,5 +16,7 @@ struct LogOptions {
 // what the API server refuses, 69 where it does not answer.
 int describe_job(const SightOptions& options);
 int show_logs(const SightOptions& options, const LogOptions& logs);
+// Drawn anew every `seconds` on a terminal, until the job has ended; else, or if 0, once.
+int show_top(const SightOptions& options, int seconds);
 
 }  // namespace coxswain

@@ -21,6 +21,8 @@ class JobSight {
 
   virtual ~JobSight() = default;
 
+  virtual std::string place() const = 0;  // "namespace default", "/tmp/coxswain-x on this machine"
+
   // As it is now; nullopt: there is no such job (any more). Throws Error when it can't be told.
   virtual std::optional<inspect::Sighting> look(bool with_events) = 0;
 

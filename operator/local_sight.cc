@@ -120,6 +120,10 @@ class LocalSight : public JobSight {
       : name_(options.job),
         directory_(options.run_dir.empty() ? newest_run(options.job) : fs::path(options.run_dir)) {}
 
+  std::string place() const override {
+    return fmt::format("{} on this machine", directory_.string());
+  }
+
   std::optional<inspect::Sighting> look(bool) override {
     const auto story = read_story(directory_);
     if (!story || story->job.metadata.name != name_) return std::nullopt;
@@ -127,7 +131,7 @@ class LocalSight : public JobSight {
     seen.job = story->job;
     seen.events = story->events;
     seen.now = now();
-    seen.place = fmt::format("{} on this machine", directory_.string());
+    seen.place = place();
     if (!job::is_terminal(seen.job.status) && !is_alive(*story))
       seen.place += fmt::format("; process {}, which ran it, is gone", story->process);
     for (const fs::path& attempt : entries_of(directory_))

@@ -37,6 +37,7 @@ struct CommandLine {
   ConvertOptions convert_options;
   SightOptions sight_options;
   LogOptions log_options;
+  int top_seconds = 2;
 };
 
 // A line of a configuration holds it.
@@ -212,6 +213,12 @@ CLI::App* add_sight_command(CLI::App& app, CommandLine& line, const char* name, 
 void add_sight_commands(CLI::App& app, CommandLine& line) {
   add_sight_command(app, line, "describe",
                     "tell a job's story: where it stands, what happened, why");
+  CLI::App* top =
+      add_sight_command(app, line, "top", "show what each rank does, and which one is the slowest");
+  top->add_option("--every", line.top_seconds,
+                  "seconds between two looks, on a terminal; 0: look once")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
   CLI::App* logs = add_sight_command(app, line, "logs", "print what a job's ranks print");
   logs->add_option("--rank", line.log_options.rank, "this rank alone")
       ->check(CLI::Range(0, 1 << 20));
@@ -268,6 +275,7 @@ int dispatch(int argc, char** argv) {
   if (plan_command->parsed()) return plan(line);
   if (validate_command->parsed()) return validate(line);
   if (app.got_subcommand("describe")) return describe_job(line.sight_options);
+  if (app.got_subcommand("top")) return show_top(line.sight_options, line.top_seconds);
   if (app.got_subcommand("logs")) return show_logs(line.sight_options, line.log_options);
   if (app.got_subcommand("convert")) return convert_job(line.convert_options);
   if (app.got_subcommand("operator")) return run_operator(line);

@@ -21,6 +21,7 @@ class FakeApiServer:
         self.version, self.changed = 100, threading.Condition()
         self.expire_watches_before = 0  # of older versions: 410
         self.hold_events = False  # watches say nothing
+        self.texts = {}  # path -> what it answers as it stands: logs, what a pod serves
         self.missing = []  # collections that are not there
         self.generation = 0  # of watches: those of an older one end
         self._directory = tempfile.TemporaryDirectory()
@@ -82,6 +83,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def answer_text(self, text):
+        body = text.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
     def arrived(self):
         self.fake.requests.append((self.command, self.path, self.headers.get("Authorization")))
         length = int(self.headers.get("Content-Length") or 0)
@@ -92,6 +101,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if path in self.fake.missing:
             return self.answer(404, {"kind": "Status", "code": 404})
+        if path in self.fake.texts:
+            return self.answer_text(self.fake.texts[path])
         if "watch=" in query:
             return self.stream(path, int(query.partition("resourceVersion=")[2].split("&")[0] or 0))
         if path in self.fake.objects:

@@ -34,7 +34,7 @@ EDGES = {
     "trainer/checkpoint": ["trainer/tensor"],
     "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm", "trainer/compress",
                       "trainer/net", "trainer/optim", "trainer/options", "trainer/ps", "trainer/checkpoint", "trainer/tensor"],
-    "trainer/report": ["trainer/train", "trainer/contract/worker"],
+    "trainer/report": ["trainer/train", "trainer/backend", "trainer/contract/worker"],
     "trainer/launch": ["trainer/contract/worker"],
     "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
     "operator/job": ["trainer/contract/worker", "trainer/contract/config"],

@@ -16,6 +16,18 @@ namespace coxswain::backend {
 // pass gave, Backend::update what it decided. In the weights it counts the updates, where they are
 // made.
 
+// Value. What one rank tells of itself. One speaks in a step, the others' are zeros: so the sums
+// are its words.
+struct RankFigures {
+  int rank = -1;               // -1: nobody spoke
+  double seconds = 0;          // since it spoke last; all below in that time
+  double samples = 0;          // that it computed
+  double seconds_in_data = 0;  // in which it waited for them
+  double seconds_waiting = 0;  // and for sums
+  double memory_mib = 0;       // resident
+  bool operator==(const RankFigures&) const = default;
+};
+
 // Value. The control segment after the sums of a step. Every rank acts on the same sums after the
 // same step: there is no other collective for stop or metrics.
 struct ControlSums {
@@ -28,6 +40,7 @@ struct ControlSums {
   bool updated = false;       // else the step was skipped
   bool save = false;          // rank 0 wants a snapshot after it, of all ranks
   bool push_exactly = false;  // rank 0 wants no codec for the pushes of later steps
+  RankFigures figures = {};   // of the rank that spoke
 };
 
 using ControlFloats = std::array<float, tensor::kControlFloats>;
@@ -35,13 +48,17 @@ constexpr std::size_t kNotFinite = 5;
 constexpr std::size_t kUpdated = 6;
 constexpr std::size_t kSave = 7;
 constexpr std::size_t kPushExactly = 8;
+constexpr std::size_t kFigures = 9;  // six floats: the rank from 1 on, and its words
 
 // What a rank says in a pass.
 inline ControlFloats to_control(bool stop, double seconds_waiting, bool save = false,
-                                bool push_exactly = false) {
+                                bool push_exactly = false, const RankFigures& figures = {}) {
   ControlFloats control = {stop ? 1.0F : 0.0F, static_cast<float>(seconds_waiting)};
   control[kSave] = save ? 1.0F : 0.0F;
   control[kPushExactly] = push_exactly ? 1.0F : 0.0F;
+  const std::array said{figures.rank + 1.0,      figures.seconds,         figures.samples,
+                        figures.seconds_in_data, figures.seconds_waiting, figures.memory_mib};
+  for (std::size_t i = 0; i < said.size(); ++i) control[kFigures + i] = static_cast<float>(said[i]);
   return control;
 }
 
@@ -62,7 +79,9 @@ inline ControlSums read_control(std::span<const float> control) {
           control[kNotFinite],
           control[kUpdated] > 0,
           control[kSave] > 0,
-          control[kPushExactly] > 0};
+          control[kPushExactly] > 0,
+          {static_cast<int>(control[kFigures]) - 1, control[kFigures + 1], control[kFigures + 2],
+           control[kFigures + 3], control[kFigures + 4], control[kFigures + 5]}};
 }
 
 // The bits of the count, in the first two floats.

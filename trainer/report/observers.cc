@@ -15,6 +15,10 @@ void Observers::stepped(const train::StepReport& report) {
   for (train::Observer& observer : observers_) observer.stepped(report);
 }
 
+void Observers::told(const backend::RankFigures& figures) {
+  for (train::Observer& observer : observers_) observer.told(figures);
+}
+
 void Observers::finished_epoch(const train::EpochReport& report) {
   for (train::Observer& observer : observers_) observer.finished_epoch(report);
 }

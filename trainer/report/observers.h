@@ -15,6 +15,7 @@ class Observers : public train::Observer {
 
   void started(const train::RunInfo& info) override;
   void stepped(const train::StepReport& report) override;
+  void told(const backend::RankFigures& figures) override;
   void finished_epoch(const train::EpochReport& report) override;
   void saved(const train::CheckpointReport& report) override;
   void warned(const std::string& message) override;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <filesystem>
 
 #include "trainer/contract/rfc3339.h"
@@ -10,6 +11,18 @@
 namespace coxswain::report {
 
 namespace {
+
+// Of "/ranks" and "/ranks/256".
+std::optional<int> first_of_page(std::string_view path) {
+  constexpr std::string_view kRanks = "/ranks";
+  if (!path.starts_with(kRanks)) return std::nullopt;
+  path.remove_prefix(kRanks.size());
+  if (path.empty()) return 0;
+  int first = 0;
+  const auto [end, error] = std::from_chars(path.data() + 1, path.data() + path.size(), first);
+  const bool whole = path[0] == '/' && error == std::errc() && end == path.data() + path.size();
+  return whole && first >= 0 ? std::optional(first) : std::nullopt;
+}
 
 // A checkpoint that was there before.
 contract::CheckpointProgress describe(const std::filesystem::path& checkpoint, std::int64_t step,
@@ -86,6 +99,7 @@ void ProgressEndpoint::started(const train::RunInfo& info) {
   progress.world_size = info.world_size;
   progress.time = to_rfc3339(options_.now());
   document_.progress = progress;
+  ranks_.begin(info.world_size);
   evaluated_ = false;
   if (!info.resumed_from.empty())
     document_.checkpoint = describe(info.resumed_from, info.first_step, options_.now());
@@ -103,6 +117,11 @@ void ProgressEndpoint::stepped(const train::StepReport& report) {
   progress.pushes_per_second = report.pushes_per_second;
   progress.staleness = report.staleness;
   set_pace(report.samples_per_second, report.scaling_efficiency);
+}
+
+void ProgressEndpoint::told(const backend::RankFigures& figures) {
+  const std::lock_guard lock(mutex_);
+  ranks_.add(figures, options_.now());
 }
 
 void ProgressEndpoint::finished_epoch(const train::EpochReport& report) {
@@ -155,6 +174,12 @@ std::optional<contract::HttpResponse> ProgressEndpoint::answer(const std::string
   if (path == "/metrics") {
     return contract::HttpResponse{.content_type = std::string(kPrometheusType),
                                   .body = to_metrics(latest())};
+  }
+  if (const auto first = first_of_page(path)) {
+    const std::lock_guard lock(mutex_);
+    return contract::HttpResponse{
+        .content_type = "application/json",
+        .body = contract::to_json(ranks_.page(*first, options_.now()))};
   }
   return std::nullopt;
 }

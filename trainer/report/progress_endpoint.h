@@ -9,6 +9,7 @@
 
 #include "trainer/contract/worker/http_endpoint.h"
 #include "trainer/contract/worker/progress.h"
+#include "trainer/report/rank_table.h"
 #include "trainer/train/observer.h"
 
 namespace coxswain::report {
@@ -24,7 +25,8 @@ struct ProgressEndpointOptions {
 };
 
 // Resource. Keeps the latest progress of the run and serves it over HTTP: /progress (JSON),
-// /metrics (Prometheus) and /healthz ("ok"). Throws Error (70) when the port can't be had.
+// /metrics (Prometheus), /ranks (JSON, in pages) and /healthz ("ok"). Throws Error (70) when the
+// port can't be had.
 class ProgressEndpoint : public train::Observer {
  public:
   explicit ProgressEndpoint(ProgressEndpointOptions options);
@@ -34,6 +36,7 @@ class ProgressEndpoint : public train::Observer {
 
   void started(const train::RunInfo& info) override;
   void stepped(const train::StepReport& report) override;
+  void told(const backend::RankFigures& figures) override;
   void finished_epoch(const train::EpochReport& report) override;
   void saved(const train::CheckpointReport& report) override;
   void warned(const std::string& message) override;
@@ -47,6 +50,7 @@ class ProgressEndpoint : public train::Observer {
   ProgressEndpointOptions options_;
   mutable std::mutex mutex_;
   contract::ProgressDocument document_;  // guarded by mutex_
+  RankTable ranks_;                      // guarded by mutex_
   bool evaluated_ = false;               // guarded by mutex_: accuracy is the test set's
   contract::HttpEndpoint endpoint_;      // last: its thread reads the members above
 };

@@ -141,6 +141,12 @@ void AllReduceStrategy::start(const Course& course, std::int64_t step) {
   sums_.cut_into(std::move(buckets));
 }
 
+void AllReduceStrategy::tell(const backend::RankFigures& figures) {
+  if (figures.rank < 0) return;
+  figures_ = figures;
+  figures_.seconds_waiting = std::exchange(seconds_waited_, 0);
+}
+
 void AllReduceStrategy::begin(const StepPlan& plan) {
   statistic_parts_ = static_cast<float>(plan.statistic_parts);
   if (coded_) coded_->encoder().begin_step(step_);
@@ -152,7 +158,8 @@ void AllReduceStrategy::begin_micro_batch(bool stop) {
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
   const bool save = std::exchange(asks_for_snapshot_, false);
   const bool exactly = coded_ && coded_->asks_for_exact();
-  memory_.write(backend::to_control(stop, waiting, save, exactly),
+  const backend::RankFigures figures = std::exchange(figures_, {});
+  memory_.write(backend::to_control(stop, waiting, save, exactly, figures),
                 with_.parameters.gradients(with_.parameters.layout().control()));
 }
 
@@ -162,6 +169,7 @@ void AllReduceStrategy::finish_step() {
   tickets_.clear();
   if (with_.communicator.size() > 1) {  // else there is nobody to wait for
     untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
+    seconds_waited_ += untold_seconds_waiting_;
   }
   with_.backend.update(with_.options.rule, course_.rate(step_), statistic_parts_, with_.parameters);
   with_.backend.end_step();

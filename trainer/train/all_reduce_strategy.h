@@ -28,6 +28,7 @@ class AllReduceStrategy : public Strategy {
   std::vector<std::string> notes() const override;
   void start(const Course& course, std::int64_t step) override;
 
+  void tell(const backend::RankFigures& figures) override;
   void begin(const StepPlan& plan) override;
   void begin_micro_batch(bool stop) override;
   void gradients_ready(int complete) override { sums_.gradients_ready(complete); }
@@ -56,6 +57,8 @@ class AllReduceStrategy : public Strategy {
   bool asks_for_snapshot_ = false;  // goes with the running step's gradients
   RankSums sums_;
   std::vector<comm::Ticket> tickets_;
+  double seconds_waited_ = 0;          // since this rank spoke of itself
+  backend::RankFigures figures_;       // go with the running step's gradients
   double untold_seconds_waiting_ = 0;  // for the last sums: goes with the next ones
   std::deque<Untold> untold_;
 };

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/backend/control.h"
+
 namespace coxswain::train {
 
 // Value. What is known before the first step; printed once.
@@ -85,6 +87,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void started(const RunInfo& info) = 0;
   virtual void stepped(const StepReport& report) = 0;
+  virtual void told(const backend::RankFigures&) {}  // by any rank, of itself
   virtual void finished_epoch(const EpochReport& report) = 0;
   virtual void saved(const CheckpointReport& report) = 0;
   virtual void warned(const std::string& message) = 0;

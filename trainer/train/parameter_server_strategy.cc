@@ -69,6 +69,12 @@ void ParameterServerStrategy::start(const Course& course, std::int64_t step) {
   with_.communicator.barrier();  // the servers take pushes now
 }
 
+void ParameterServerStrategy::tell(const backend::RankFigures& figures) {
+  if (figures.rank < 0) return;
+  figures_ = figures;
+  figures_.seconds_waiting = std::exchange(seconds_waited_, 0);
+}
+
 void ParameterServerStrategy::begin(const StepPlan& plan) {
   sums_.begin(plan);
   with_.backend.begin_step(rows_of(plan));
@@ -86,7 +92,8 @@ void ParameterServerStrategy::begin_micro_batch(bool stop) {
   const double waiting = std::exchange(untold_seconds_waiting_, 0);  // not in every micro-batch
   const bool save = std::exchange(asks_for_snapshot_, false);
   const bool exactly = std::exchange(asks_for_exact_, false);
-  with_.parameters.memory().write(backend::to_control(stop, waiting, save, exactly),
+  const backend::RankFigures figures = std::exchange(figures_, {});
+  with_.parameters.memory().write(backend::to_control(stop, waiting, save, exactly, figures),
                                   with_.parameters.gradients(with_.parameters.layout().control()));
 }
 
@@ -101,6 +108,7 @@ void ParameterServerStrategy::finish_step() {
   clear(padding_, host_span(with_.parameters.weights()));
   if (encodes()) clear(padding_, servers_.encoder().residuals());
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
+  seconds_waited_ += untold_seconds_waiting_;
   with_.backend.end_step();
   StepOutcome outcome{backend::read_control(control), course_.rate(++step_).lr};
   if (outcome.sums.push_exactly) push_exactly();

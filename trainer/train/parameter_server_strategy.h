@@ -37,6 +37,7 @@ class ParameterServerStrategy : public Strategy {
   void push_exactly() override { servers_.encoder().push_exactly(); }
   void start(const Course& course, std::int64_t step) override;
 
+  void tell(const backend::RankFigures& figures) override;
   void begin(const StepPlan& plan) override;
   void begin_micro_batch(bool stop) override;
   void gradients_ready(int complete) override { sums_.gradients_ready(complete); }
@@ -61,6 +62,8 @@ class ParameterServerStrategy : public Strategy {
   std::int64_t step_ = 0;              // finished
   bool asks_for_snapshot_ = false;     // goes with the running step's gradients
   bool asks_for_exact_ = false;        // so does this
+  double seconds_waited_ = 0;          // since this rank spoke of itself
+  backend::RankFigures figures_;       // go with the running step's gradients
   double untold_seconds_waiting_ = 0;  // for the last weights: goes with the next gradients
   PushJudge judge_;
   std::deque<StepOutcome> untold_;

@@ -22,6 +22,7 @@ void Reporter::stepped(const checkpoint::State& state, const StepOutcome& outcom
                        std::int64_t samples) {
   speed_.add(samples, outcome.sums.seconds_waiting / state.world_size);
   if (observer_ == nullptr) return;
+  if (outcome.sums.figures.rank >= 0) observer_->told(outcome.sums.figures);
   if (!outcome.warning.empty()) observer_->warned(outcome.warning);
   if (outcome.sums.updated) return report(state, outcome, 1);
   observer_->warned(

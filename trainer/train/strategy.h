@@ -69,6 +69,10 @@ class Strategy {
   // `step`: how many are done.
   virtual void start(const Course& course, std::int64_t step) = 0;
 
+  // What this rank tells of itself, in the step that begins next; the strategy adds how long it
+  // waited. One that sums nothing over ranks has nobody to tell.
+  virtual void tell(const backend::RankFigures&) {}
+
   virtual void begin(const StepPlan& plan) = 0;
   // Writes into the control segment what this rank has to say: whether it was asked to stop. The
   // forward pass adds its sums to it.

@@ -8,6 +8,7 @@
 
 #include "trainer/train/finite.h"
 #include "trainer/train/micro_batch.h"
+#include "trainer/train/rank_pulse.h"
 #include "trainer/train/reporter.h"
 #include "trainer/train/start_up.h"
 
@@ -24,7 +25,8 @@ class Training {
         with_(with),
         rank_(with.communicator->rank()),
         now_(start_up(options, with)),
-        reporter_(leads() ? &with.observer : nullptr, options.report_every_steps, with.now) {
+        reporter_(leads() ? &with.observer : nullptr, options.report_every_steps, with.now),
+        pulse_({rank_, with.communicator->size()}, with.now) {
     now_.loader = make_loader(
         options, with,
         BatchSource(sampler_of(options, state(), with.training), now_.cut, rank_,
@@ -82,6 +84,8 @@ class Training {
   const int rank_;
   Started now_;
   Reporter reporter_;
+  RankPulse pulse_;
+  std::int64_t samples_here_ = 0;  // of this rank
 
   std::deque<std::int64_t> unheard_;  // samples of each step that is begun, but not told of
   std::int64_t epochs_ended_ = 0;     // complete with the newest step begun; 0: it ends none
@@ -116,6 +120,7 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
   epochs_ended_ = step + 1 == order.steps() ? state().epoch + 1 : 0;
   ask_for_save_if_due();
+  now_.strategy->tell(pulse_.take(begun(), samples_here_, now_.loader->seconds_waited()));
   now_.strategy->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) {
     const bool stop = with_.stop.load(std::memory_order_relaxed);
@@ -125,6 +130,7 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   now_.strategy->finish_step();
   fail_here(Phase::kUpdate);
   now_.executables->parameters_changed();
+  for (const MicroBatch& micro : plan.micro_batches) samples_here_ += std::ssize(micro.sample_ids);
   unheard_.push_back(plan.global_count);
   // An earlier save whose outcome is not in yet would take the place of one that is never skipped.
   const std::int64_t lag = saves_epoch() ? 0 : now_.strategy->lag();
