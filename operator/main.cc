@@ -7,6 +7,7 @@
 
 #include "operator/cluster/local_cluster.h"
 #include "operator/convert_command.h"
+#include "operator/estimate_command.h"
 #include "operator/inspect_command.h"
 #include "operator/job/words.h"
 #include "operator/job_file.h"
@@ -38,6 +39,7 @@ struct CommandLine {
   SightOptions sight_options;
   LogOptions log_options;
   int top_seconds = 2;
+  EstimateOptions estimate_options;
 };
 
 // A line of a configuration holds it.
@@ -109,6 +111,15 @@ int validate(const CommandLine& line) {
   const std::string servers = spec.server ? fmt::format(", {} servers", spec.server->replicas) : "";
   fmt::print("{}: ok, {} workers{}\n", line.job_file, spec.worker.replicas, servers);
   return 0;
+}
+
+int estimate(CommandLine line) {
+  EstimateOptions& options = line.estimate_options;
+  options.volumes = parse_volumes(line.volumes);
+  options.program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto file = startable_job(line, cluster::local_installation());
+  if (!file) return kRefused;
+  return estimate_job(file->job, options);
 }
 
 int run_operator(CommandLine line) {
@@ -235,6 +246,31 @@ CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, co
   return command;
 }
 
+void add_estimate_command(CLI::App& app, CommandLine& line) {
+  EstimateOptions& options = line.estimate_options;
+  CLI::App* command = add_job_command(
+      app, line, "estimate", "say how fast a job would be on so many workers, and what that costs");
+  command->add_option("--workers", options.workers, "sizes to compare")->capture_default_str();
+  command
+      ->add_option("--network", options.network, "RATE,LATENCY of a node's link, in one direction")
+      ->capture_default_str();
+  command->add_flag("--measure", options.measure, "measure a rank's speed here, for 30 s");
+  command->add_option("--rate", options.rate, "images/s of a rank alone, as measured elsewhere")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--samples", options.samples, "images of an epoch, for --rate")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--parameters", options.parameters, "of the model, for --rate")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seen", options.seen,
+                      "WORKERS=IMAGES/S: a speed that was seen, which the table is set by");
+  command->add_option("--mtbf", options.between_faults,
+                      "mean time between two faults of a node, such as 30d: what they cost");
+  command->add_option("--restart", options.restart, "from a fault until training goes on")
+      ->capture_default_str();
+  command->add_option("--volume", line.volumes, "NAME=DIR: a volume of the job, for --measure")
+      ->allow_extra_args(false);
+}
+
 int dispatch(int argc, char** argv) {
   // Through a link of that name kubectl finds it: `kubectl coxswain logs mnist`.
   const bool from_kubectl =
@@ -262,6 +298,7 @@ int dispatch(int argc, char** argv) {
   for (CLI::App* command : {plan_command, validate_command})
     add_pod_security(*command, line, "level of the namespace that the job is for");
   add_sight_commands(app, line);
+  add_estimate_command(app, line);
   add_convert_command(app, line);
   add_operator_command(app, line);
   app.add_subcommand("version", "print the version");
@@ -277,6 +314,7 @@ int dispatch(int argc, char** argv) {
   if (app.got_subcommand("describe")) return describe_job(line.sight_options);
   if (app.got_subcommand("top")) return show_top(line.sight_options, line.top_seconds);
   if (app.got_subcommand("logs")) return show_logs(line.sight_options, line.log_options);
+  if (app.got_subcommand("estimate")) return estimate(line);
   if (app.got_subcommand("convert")) return convert_job(line.convert_options);
   if (app.got_subcommand("operator")) return run_operator(line);
   fmt::print("coxswain {}\n", kVersion);

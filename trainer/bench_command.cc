@@ -139,10 +139,12 @@ int run_bench(const CommandLine& line) {
   const double most = limit(config, *training, *backend, options.precision);
   fmt::print(
       "{{\"event\":\"bench\",\"model\":\"{}\",\"batch\":{},\"ranks\":{},\"threads\":{},"
-      "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f}}}\n",
+      "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f},"
+      "\"parameters\":{},\"samples\":{}}}\n",
       word(config.model), config.batch_size, recorder.info().world_size, options.threads,
       recorder.best(), recorder.median(), most * recorder.info().world_size,
-      static_cast<double>(usage.ru_maxrss) / 1024);
+      static_cast<double>(usage.ru_maxrss) / 1024, recorder.info().parameters,
+      recorder.info().training_samples);
   return 0;
 }
 

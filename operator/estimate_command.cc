@@ -1,0 +1,303 @@
+#include "operator/estimate_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+#include "operator/inspect/estimate.h"
+#include "operator/inspect/words.h"
+#include "operator/job/job_reader.h"
+#include "operator/job/quantity.h"
+#include "operator/job/worker_spec.h"
+#include "trainer/contract/config/trainer_config.h"
+#include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
+#include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/json_fields.h"
+#include "trainer/contract/worker/run_files.h"
+
+namespace coxswain {
+
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kMeasure{30};
+constexpr seconds kMeasureMost{120};
+constexpr seconds kTableMost{20};
+constexpr std::size_t kMostOutput = 1 << 20;
+constexpr double kCopyBytes = 4e9;  // a second: a save holds training up while it copies
+
+[[noreturn]] void misused(const std::string& what) { throw Error(ExitCode::kUsage, what); }
+[[noreturn]] void refuse(const std::string& what) { throw Error(ExitCode::kBadInput, what); }
+
+// What is said of one rank: measured, given, or known of the model.
+struct Known {
+  double rate = 0;
+  double parameters = 0;
+  double samples = 0;  // of an epoch; 0: not known
+  std::string how;
+};
+
+std::string output_of(const std::vector<std::string>& command, seconds most) {
+  contract::Pipe pipe = contract::make_pipe();
+  contract::ChildProcess child(
+      {.command = command, .environment = {}, .stdout_fd = pipe.in.get(), .stderr_fd = -1});
+  pipe.in.close();
+  const auto deadline = steady_clock::now() + most;
+  std::string text(4096, '\0'), output;
+  for (;;) {
+    contract::wait_readable({pipe.out.get()}, std::chrono::milliseconds(500));
+    const ssize_t got = read(pipe.out.get(), text.data(), text.size());
+    if (got > 0) output.append(text, 0, static_cast<std::size_t>(got));
+    if (got == 0 || output.size() > kMostOutput) break;
+    if (steady_clock::now() >= deadline)
+      throw Error(ExitCode::kInternal, fmt::format("[estimate] {} has not ended after {} s",
+                                                   command.at(1), most.count()));
+  }
+  contract::wait_readable({child.descriptor()}, most);
+  const auto end = child.end();
+  if (!end || end->code != 0)
+    throw Error(end ? static_cast<ExitCode>(end->code) : ExitCode::kInternal,
+                fmt::format("[estimate] {} {} failed: see above", command.at(0), command.at(1)));
+  return output;
+}
+
+// A configuration in a file of its own, for one run.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text) {
+    std::string pattern = std::filesystem::temp_directory_path() / "coxswain-estimate-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw Error(ExitCode::kVolume, fmt::format("[estimate] can't make {}", pattern));
+    directory_ = pattern;
+    contract::write_whole_file(path(), text);
+  }
+  ~ConfigFile() {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+  std::filesystem::path path() const { return directory_ / "training.yaml"; }
+  const std::filesystem::path& directory() const { return directory_; }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+double cores_of(const job::TrainingJob& job) {
+  if (const int gpus = job::gpus_per_worker(job.spec); gpus > 0) return gpus;
+  const job::Json* container = job::trainer_container(job.spec.worker);
+  if (container != nullptr)
+    for (const char* kind : {"requests", "limits"}) {
+      const job::Json& amounts = contract::member(contract::member(*container, "resources"), kind);
+      if (const job::Json* cpu = contract::find(amounts, "cpu"))
+        if (const auto cores = job::quantity_of(*cpu); cores && *cores > 0) return *cores;
+    }
+  return 1;  // what a worker asks for, unless told otherwise
+}
+
+Known measure(const job::TrainingJob& job, const EstimateOptions& options,
+              const contract::TrainerConfig& config) {
+  job::TrainingJob here = cluster::with_volumes(job, options.volumes);
+  const ConfigFile file("");
+  const cluster::LocalVolumes volumes = cluster::local_volumes(here, file.directory());
+  here = cluster::with_local_paths(here, volumes);
+  job::Paths paths;
+  paths.config = file.path();
+  paths.data = volumes.data;
+  paths.checkpoints = volumes.checkpoints;
+  paths.bundled_mnist = cluster::bundled_digits(options.program);
+  paths.run_dir = file.directory();
+  contract::write_whole_file(file.path(), job::training_config(here, paths));
+  std::vector<std::string> command{options.program.parent_path() / "coxswain-trainer", "bench",
+                                   "--config", file.path(),
+                                   fmt::format("--seconds={}", kMeasure.count())};
+  const double threads = std::max(1.0, cores_of(job) / job::slots_per_worker(job.spec));
+  if (config.threads == 0 && job::gpus_per_worker(job.spec) == 0)
+    command.push_back(fmt::format("--threads={:.0f}", threads));
+  const std::string output = output_of(command, kMeasureMost);
+  const auto begin = output.rfind("{\"event\":\"bench\"");
+  const auto json = begin == std::string::npos
+                        ? std::nullopt
+                        : contract::parse_object(output.substr(begin), kMostOutput);
+  Known known{.how = fmt::format("measured here for {} s", kMeasure.count())};
+  if (json) {
+    contract::JsonFields fields(*json);
+    fields.read("median", known.rate);
+    fields.read("parameters", known.parameters);
+    fields.read("samples", known.samples);
+  }
+  if (!(known.rate > 0) || !(known.parameters > 0))
+    throw Error(ExitCode::kInternal, "[estimate] the measurement printed no speed");
+  return known;
+}
+
+// "model input parameters ..." a line.
+double parameters_of_model(const contract::TrainerConfig& config, const EstimateOptions& options) {
+  std::istringstream table(
+      output_of({options.program.parent_path() / "coxswain-trainer", "models"}, kTableMost));
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string name, input;
+    double parameters = 0;
+    if (words >> name >> input >> parameters && name == word(config.model)) return parameters;
+  }
+  refuse(fmt::format("[estimate] nothing is known of the model {}: give --parameters N",
+                     word(config.model)));
+}
+
+std::optional<double> samples_of(const contract::TrainerConfig& config) {
+  if (config.data.format == DataFormat::kMnist) return 60'000;
+  if (config.data.format == DataFormat::kCifar10) return 50'000;
+  return std::nullopt;
+}
+
+Known given(const contract::TrainerConfig& config, const EstimateOptions& options) {
+  return {
+      .rate = *options.rate,
+      .parameters = options.parameters ? *options.parameters : parameters_of_model(config, options),
+      .samples = options.samples.value_or(samples_of(config).value_or(0)),
+      .how = "as given"};
+}
+
+contract::TrainerConfig config_of(const job::TrainingJob& job) {
+  if (!job.spec.training)
+    refuse(
+        fmt::format("[estimate] {}: has no `training`: of another program's speed nothing can "
+                    "be told",
+                    job.metadata.name));
+  std::vector<job::Problem> problems;
+  return job::read_training_parts(job, problems);
+}
+
+std::optional<inspect::Seen> parse_seen(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::size_t equals = text.find('=');
+  const auto sizes = inspect::parse_sizes(text.substr(0, equals));
+  double rate = 0;
+  if (equals != std::string::npos)
+    std::from_chars(text.data() + equals + 1, text.data() + text.size(), rate);
+  if (!sizes || sizes->size() != 1 || !(rate > 0))
+    misused(fmt::format("--seen {}: write WORKERS=IMAGES/S, such as 2=420", printable(text, 80)));
+  return inspect::Seen{sizes->front(), rate};
+}
+
+inspect::Work work_of(const job::TrainingJob& job, const contract::TrainerConfig& config,
+                      const Known& known) {
+  inspect::Work work;
+  work.samples_per_second = known.rate;
+  work.batch = static_cast<int>(config.batch_size);
+  work.batch_is_global = config.batch_semantics == BatchSemantics::kGlobal;
+  work.accumulate = static_cast<int>(config.accumulate);
+  work.gradient_bytes = known.parameters * 4;
+  work.slots = job::slots_per_worker(job.spec);
+  work.cores = cores_of(job);
+  constexpr double kEpochs = 10;  // where neither epochs nor steps are given
+  if (config.epochs || !config.steps)
+    work.samples_in_all =
+        known.samples * (config.epochs ? static_cast<double>(*config.epochs) : kEpochs);
+  if (!job.spec.server) return work;
+  work.servers = job.spec.server->replicas;
+  const bool apart = config.parameter_server.mode != ServerMode::kSync;
+  work.exchange = apart ? inspect::Exchange::kAsynchronous : inspect::Exchange::kParameterServer;
+  return work;
+}
+
+const char* name_of(inspect::Exchange exchange) {
+  switch (exchange) {
+    case inspect::Exchange::kAllReduce:
+      return "all-reduce";
+    case inspect::Exchange::kParameterServer:
+      return "parameter servers";
+    case inspect::Exchange::kAsynchronous:
+      break;
+  }
+  return "parameter servers, asynchronous";
+}
+
+std::string time_text(const inspect::Estimate& one) {
+  return one.seconds > 0 ? inspect::duration(std::ceil(one.seconds)) : "-";
+}
+
+std::string table(const std::vector<inspect::Estimate>& estimates, bool gpus) {
+  std::string text =
+      fmt::format("{:>7} {:>6} {:>11} {:>11} {:>12} {:>14}\n", "WORKERS", "RANKS", "IMAGES/S",
+                  "EFFICIENCY", "TO THE END", gpus ? "GPU-HOURS" : "CORE-HOURS");
+  for (const inspect::Estimate& one : estimates)
+    text +=
+        fmt::format("{:>7} {:>6} {:>11} {:>9.1f} % {:>12} {:>14}\n", one.workers, one.ranks,
+                    inspect::grouped(std::llround(one.samples_per_second)), one.efficiency * 100,
+                    time_text(one), one.seconds > 0 ? fmt::format("{:.2f}", one.core_hours) : "-");
+  const inspect::Estimate& cheap = inspect::cheapest(estimates);
+  const inspect::Estimate& fast = inspect::fastest(estimates);
+  return text + fmt::format("Cheapest: {}. Fastest: {}.\n",
+                            inspect::counted(cheap.workers, "worker"),
+                            inspect::counted(fast.workers, "worker"));
+}
+
+std::string faults_text(const std::vector<inspect::Estimate>& estimates,
+                        const inspect::Faults& faults, double interval) {
+  std::string text = fmt::format(
+      "\nWith a fault of each node every {}, {} to be training again, a checkpoint every {}:\n"
+      "{:>7} {:>9} {:>12} {:>20} {:>9}\n",
+      inspect::duration(faults.between_of_a_node), inspect::duration(faults.restart),
+      inspect::duration(interval), "WORKERS", "GETS ON", "TO THE END", "BEST INTERVAL", "GETS ON");
+  for (const inspect::Estimate& one : estimates) {
+    const double share = inspect::goodput(faults, one.workers, interval);
+    const double best = inspect::best_checkpoint_seconds(faults, one.workers);
+    text += fmt::format("{:>7} {:>7.1f} % {:>12} {:>20} {:>7.1f} %\n", one.workers, share * 100,
+                        one.seconds > 0 ? inspect::duration(std::ceil(one.seconds / share)) : "-",
+                        inspect::duration(best), inspect::goodput(faults, one.workers, best) * 100);
+  }
+  return text;
+}
+
+}  // namespace
+
+int estimate_job(const job::TrainingJob& job, const EstimateOptions& options) {
+  const auto sizes = inspect::parse_sizes(options.workers);
+  if (!sizes)
+    misused(fmt::format("--workers {}: write sizes of 1 to 4096, such as 1,2,4",
+                        printable(options.workers, 80)));
+  const auto network = inspect::parse_network(options.network);
+  if (!network)
+    misused(fmt::format("--network {}: write RATE,LATENCY, such as 10Gb/s,50us",
+                        printable(options.network, 80)));
+  const auto between = inspect::parse_seconds(options.between_faults);
+  const auto restart = inspect::parse_seconds(options.restart);
+  if ((!options.between_faults.empty() && !between) || !restart)
+    misused("--mtbf and --restart: write a time, such as 30d, 12h or 30s");
+  if (options.measure == options.rate.has_value())
+    misused("estimate takes --measure, or --rate IMAGES/S of a rank alone");
+  const auto seen = parse_seen(options.seen);
+  const contract::TrainerConfig config = config_of(job);
+  const Known known = options.measure ? measure(job, options, config) : given(config, options);
+  const inspect::Work work = work_of(job, config, known);
+  std::vector<inspect::Estimate> estimates;
+  for (const int size : *sizes) estimates.push_back(inspect::estimate(work, *network, size, seen));
+  fmt::print("{}: {}, {} parameters, batch {}{}, {}; a rank alone: {} images/s, {}\n",
+             job.metadata.name, word(config.model),
+             inspect::grouped(std::llround(known.parameters)), work.batch,
+             work.batch_is_global ? " over all ranks" : " a rank", name_of(work.exchange),
+             inspect::grouped(std::llround(known.rate)), known.how);
+  fmt::print("{}", table(estimates, job::gpus_per_worker(job.spec) > 0));
+  if (!(work.samples_in_all > 0))
+    fmt::print("How long it takes is not known: `epochs` and --samples N of an epoch say it.\n");
+  if (between) {
+    const inspect::Faults faults{*between, *restart, work.gradient_bytes * 2 / kCopyBytes};
+    fmt::print("{}", faults_text(estimates, faults, job.spec.checkpoint.every_seconds));
+  }
+  return 0;
+}
+
+}  // namespace coxswain

@@ -1,0 +1,161 @@
+#include "operator/inspect/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <tuple>
+
+#include "tests/support/test_flags.h"
+
+namespace coxswain::inspect {
+namespace {
+
+// ResNet-50 in float32 at 100 images/s a rank: 25.6 million parameters.
+Work resnet50() {
+  Work work;
+  work.samples_per_second = 100;
+  work.batch = 32;
+  work.gradient_bytes = 102.2e6;
+  work.samples_in_all = 1.28e6;
+  return work;
+}
+
+constexpr Network kTenGigabit{1.1e9, 50e-6};
+
+TEST(Estimate, one_worker_is_as_fast_as_a_rank_alone) {
+  const Estimate one = estimate(resnet50(), kTenGigabit, 1);
+  EXPECT_DOUBLE_EQ(one.samples_per_second, 100);
+  EXPECT_DOUBLE_EQ(one.efficiency, 1);
+  EXPECT_DOUBLE_EQ(one.seconds, 12'800);
+  EXPECT_DOUBLE_EQ(one.core_hours, 12'800 / 3600.0);
+}
+
+TEST(Estimate, sums_hide_behind_backward_until_the_network_is_too_slow) {
+  EXPECT_GT(estimate(resnet50(), kTenGigabit, 8).efficiency, 0.9);
+  const Network slow{125e6 / 10, 50e-6};  // 100 Mb/s: 102 MB take 8 s each way
+  const Estimate eight = estimate(resnet50(), slow, 8);
+  EXPECT_NEAR(eight.step_seconds, 2 * 7.0 / 8 * 102.2e6 / 12.5e6 + 0.32 / 3, 0.5);
+  EXPECT_LT(eight.efficiency, 0.05);
+}
+
+TEST(Estimate, more_workers_are_faster_and_less_efficient) {
+  for (const Exchange exchange :
+       {Exchange::kAllReduce, Exchange::kParameterServer, Exchange::kAsynchronous}) {
+    Work work = resnet50();
+    work.exchange = exchange;
+    double rate = 0, efficiency = 2;
+    for (const int workers : {2, 4, 8, 16, 32}) {
+      const Estimate one = estimate(work, kTenGigabit, workers);
+      EXPECT_GT(one.samples_per_second, rate) << workers;
+      EXPECT_LE(one.efficiency, efficiency + 1e-9) << workers;
+      rate = one.samples_per_second;
+      efficiency = one.efficiency;
+    }
+  }
+}
+
+TEST(Estimate, a_global_batch_leaves_each_rank_less_to_compute) {
+  Work work = resnet50();
+  work.batch = 256;
+  work.batch_is_global = true;
+  const Estimate eight = estimate(work, kTenGigabit, 8);
+  EXPECT_DOUBLE_EQ(eight.step_seconds, estimate(resnet50(), kTenGigabit, 8).step_seconds);
+  work.accumulate = 8;
+  EXPECT_GE(estimate(work, kTenGigabit, 8).efficiency, eight.efficiency)
+      << "sums are made once in eight batches";
+}
+
+TEST(Estimate, a_single_server_is_everybody_s_bottleneck) {
+  Work work = resnet50();
+  work.exchange = Exchange::kParameterServer;
+  work.servers = 1;
+  const Estimate one = estimate(work, kTenGigabit, 8);
+  EXPECT_NEAR(one.step_seconds, 2 * 8 * 102.2e6 / 1.1e9, 0.3) << "all to it, and back";
+  work.servers = 8;
+  EXPECT_GT(estimate(work, kTenGigabit, 8).samples_per_second, 2 * one.samples_per_second);
+}
+
+// What was printed of MXNet 0.9 on c4.large machines, resnet-8 on CIFAR-10, batch 128, servers
+// beside the workers: 350 images/s on one, 210 each on two, 160 each on four.
+TEST(Estimate, set_by_two_nodes_it_tells_of_mxnet_s_four) {
+  Work work;
+  work.samples_per_second = 350;
+  work.batch = 128;
+  work.gradient_bytes = 78'109 * 4;
+  work.exchange = Exchange::kParameterServer;
+  const Network c4_large{62.5e6, 100e-6};
+  const Seen two{2, 2 * 210};
+  EXPECT_NEAR(estimate(work, c4_large, 2, two).samples_per_second, 420, 0.1);
+  const double four = estimate(work, c4_large, 4, two).samples_per_second;
+  EXPECT_NEAR(four, 640, 0.2 * 640);
+  EXPECT_GT(std::abs(2 * 420 - 640), 0.2 * 640) << "a linear guess is further off";
+  EXPECT_GT(estimate(work, c4_large, 4).samples_per_second, 1.5 * 640) << "as the network alone is";
+}
+
+TEST(Estimate, names_the_cheapest_and_the_fastest) {
+  std::vector<Estimate> all;
+  for (const int workers : {1, 4, 16}) all.push_back(estimate(resnet50(), kTenGigabit, workers));
+  EXPECT_EQ(cheapest(all).workers, 1);
+  EXPECT_EQ(fastest(all).workers, 16);
+}
+
+// Daly's formula against faults that are played one by one.
+TEST(Goodput, is_what_played_faults_give) {
+  const Faults faults{.between_of_a_node = 8 * 3600, .restart = 30, .save = 5};
+  std::mt19937 random(static_cast<std::uint32_t>(test::flags().seed));
+  for (const int workers : {1, 16}) {
+    for (const double interval : {60.0, 600.0, 3600.0}) {
+      std::exponential_distribution<double> next(workers / faults.between_of_a_node);
+      double time = 0, done = 0, fault = next(random);
+      double end = interval + faults.save;  // of what is under way
+      while (done < 20'000 * interval) {
+        if (fault >= end) {
+          time = end;
+          done += interval;
+          end = time + interval + faults.save;
+          continue;
+        }
+        time = fault;  // all since the last checkpoint is lost; faults may come in a restart too
+        fault = time + next(random);
+        for (; fault < time + faults.restart; fault = time + next(random)) time = fault;
+        time += faults.restart;
+        end = time + interval + faults.save;
+      }
+      EXPECT_NEAR(goodput(faults, workers, interval), done / time, 0.01)
+          << workers << " workers, " << interval << " s";
+    }
+  }
+}
+
+TEST(Goodput, has_a_best_interval) {
+  const Faults faults{.between_of_a_node = 30 * 86400, .restart = 30, .save = 2};
+  for (const int workers : {1, 100}) {
+    const double best = best_checkpoint_seconds(faults, workers);
+    // Young's approximation, sqrt(2 x save x MTBF).
+    EXPECT_NEAR(best, std::sqrt(2 * faults.save * faults.between_of_a_node / workers), 0.05 * best);
+    EXPECT_GT(goodput(faults, workers, best), goodput(faults, workers, best * 2));
+    EXPECT_GT(goodput(faults, workers, best), goodput(faults, workers, best / 2));
+  }
+}
+
+TEST(Parse, reads_networks_times_and_sizes) {
+  for (const auto& [text, bytes, seconds] :
+       {std::tuple("10Gb/s,20us", 1.25e9, 20e-6), std::tuple("2ms,1GB/s", 1e9, 2e-3),
+        std::tuple("100Mb/s", 12.5e6, 50e-6)}) {
+    const auto network = parse_network(text);
+    ASSERT_TRUE(network) << text;
+    EXPECT_DOUBLE_EQ(network->bytes_per_second, bytes) << text;
+    EXPECT_DOUBLE_EQ(network->seconds_a_message, seconds) << text;
+  }
+  for (const char* text : {"", "10", "10Gb", "10Gb/s,1Gb/s", "-1Gb/s", "0Gb/s", "nanGb/s", "1us,",
+                           "infGb/s", "10Gb/s 50us"})
+    EXPECT_FALSE(parse_network(text)) << text;
+  EXPECT_EQ(parse_seconds("12h"), 43200);
+  EXPECT_FALSE(parse_seconds("12"));
+  EXPECT_EQ(parse_sizes("1,16"), (std::vector{1, 16}));
+  for (const char* text : {"", "0", "1,", "1,x", "4097", "1 2"}) EXPECT_FALSE(parse_sizes(text));
+}
+
+}  // namespace
+}  // namespace coxswain::inspect
