@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "operator/convert/script.h"
 #include "operator/job/strategy_names.h"
@@ -30,17 +32,29 @@ constexpr char kType[] = "dtype";
 constexpr char kCompression[] = "compression";
 constexpr char kThreshold[] = "threshold";
 
-constexpr const char* kNoImages =
-    "changes of images are not converted: write them into data.augment by hand";
+constexpr char kFill[] = "fill";
+constexpr char kHue[] = "hue";
+constexpr char kSaturationShift[] = "saturationShift";
+constexpr char kLightness[] = "lightness";
+constexpr char kRotate[] = "rotate";
+constexpr char kShear[] = "shear";
+constexpr char kAspect[] = "aspect";
+constexpr char kSmallest[] = "smallest";
+constexpr char kLargest[] = "largest";
+constexpr char kResizedCrop[] = "resizedCrop";
+constexpr char kBrightness[] = "brightness";
+constexpr char kContrast[] = "contrast";
+constexpr char kSaturation[] = "saturation";
+constexpr char kPca[] = "pca";
+constexpr char kMean[] = "mean";
+constexpr char kDeviation[] = "deviation";
 using enum Outcome;
 
 // An option that is off at 0 or empty has no place only where it is on.
-template <const char* kWhat>
 void unless_off(Draft& draft, const std::vector<std::string>& values) {
   if (values.front().find_first_not_of("0.,") != std::string::npos)
-    draft.no_place(kWhat, kNoImages);
+    draft.no_place("a distortion of images that is on", "write the like into data.augment by hand");
 }
-constexpr char kDistortion[] = "a distortion of images that is on";
 
 constexpr auto kOptions = std::to_array<Option>({
     {.names = "--network", .answer = "training.model", .take = keep<kNetwork>},
@@ -95,25 +109,49 @@ constexpr auto kOptions = std::to_array<Option>({
     {.names = "--image-shape --num-classes --num-examples",
      .outcome = kNotNeeded,
      .answer = "of the data: all of it"},
-    {.names = "--rgb-mean --rgb-std",
-     .outcome = kNoPlace,
-     .answer = "write normalise into data.augment: of 0..1, theirs are of 0..255"},
+    {.names = "--rgb-mean", .answer = "training.data.augment: normalise", .take = keep<kMean>},
+    {.names = "--rgb-std", .answer = "training.data.augment: normalise", .take = keep<kDeviation>},
     {.names = "--pad-size", .answer = "training.data.augment: pad-crop", .take = keep<kPad>},
-    {.names = "--fill-value", .outcome = kNotNeeded, .answer = "padding is of zeros"},
+    {.names = "--fill-value", .answer = "training.data.augment: pad-crop", .take = keep<kFill>},
     {.names = "--random-crop", .answer = "training.data.augment: pad-crop", .take = keep<kCrop>},
     {.names = "--random-mirror", .answer = "training.data.augment: flip", .take = keep<kFlip>},
     {.names = "--benchmark", .answer = "training.data.format: synthetic", .take = keep<kBenchmark>},
-    {.names = "--max-random-h --max-random-s --max-random-l --max-random-aspect-ratio "
-              "--max-random-rotate-angle --max-random-shear-ratio --random-resized-crop "
-              "--brightness --contrast --saturation --pca-noise "
-              "--use-imagenet-data-augmentation",
+    {.names = "--max-random-h", .answer = "training.data.augment: hsl", .take = keep<kHue>},
+    {.names = "--max-random-s",
+     .answer = "training.data.augment: hsl",
+     .take = keep<kSaturationShift>},
+    {.names = "--max-random-l", .answer = "training.data.augment: hsl", .take = keep<kLightness>},
+    {.names = "--max-random-rotate-angle",
+     .answer = "training.data.augment: affine",
+     .take = keep<kRotate>},
+    {.names = "--max-random-shear-ratio",
+     .answer = "training.data.augment: affine",
+     .take = keep<kShear>},
+    {.names = "--max-random-aspect-ratio",
+     .answer = "training.data.augment: affine",
+     .take = keep<kAspect>},
+    {.names = "--min-random-scale",
+     .answer = "training.data.augment: affine",
+     .take = keep<kSmallest>},
+    {.names = "--max-random-scale",
+     .answer = "training.data.augment: affine",
+     .take = keep<kLargest>},
+    {.names = "--random-resized-crop",
+     .answer = "training.data.augment: random-resized-crop",
+     .take = keep<kResizedCrop>},
+    {.names = "--brightness",
+     .answer = "training.data.augment: brightness",
+     .take = keep<kBrightness>},
+    {.names = "--contrast", .answer = "training.data.augment: contrast", .take = keep<kContrast>},
+    {.names = "--saturation",
+     .answer = "training.data.augment: saturation",
+     .take = keep<kSaturation>},
+    {.names = "--pca-noise", .answer = "training.data.augment: pca", .take = keep<kPca>},
+    {.names = "--use-imagenet-data-augmentation --min-random-aspect-ratio --max-random-area "
+              "--min-random-area --min-crop-size --max-crop-size",
      .outcome = kNotNeeded,
      .answer = "off, if it is 0",
-     .take = unless_off<kDistortion>},
-    {.names = "--max-random-scale --min-random-scale --min-random-aspect-ratio --max-random-area "
-              "--min-random-area --min-crop-size --max-crop-size",
-     .outcome = kNoPlace,
-     .answer = kNoImages},
+     .take = unless_off},
     {.names = "--add-stn", .values = 0, .outcome = kNoPlace, .answer = "no such layer"},
 });
 
@@ -243,12 +281,72 @@ void set_others(Draft& draft) {
              "theirs is of sums: set gradientReduction: mxnet-sum, or a smaller threshold");
 }
 
-void set_augmentation(Draft& draft) {
+// A number that an option gave, or what it is without being told.
+Json number(const Draft& draft, std::string_view key, const std::string& otherwise) {
+  return job::plain_scalar(kept(draft, key, otherwise));
+}
+
+bool is_on(const Draft& draft, std::string_view key) {
+  return kept(draft, key).find_first_not_of("0.") != std::string::npos;
+}
+
+// One warp for all of them, as theirs is.
+void add_affine(const Draft& draft, Json& augment) {
+  Json affine = Json::object();
+  if (is_on(draft, kRotate)) affine["rotate"] = number(draft, kRotate, "0");
+  if (is_on(draft, kShear)) affine["shear"] = number(draft, kShear, "0");
+  if (is_on(draft, kAspect)) affine["aspect"] = number(draft, kAspect, "0");
+  const Json scale = {number(draft, kSmallest, "1"), number(draft, kLargest, "1")};
+  if (scale != Json{1, 1}) affine["scale"] = scale;
+  if (!affine.empty()) augment.push_back({{"affine", affine}});
+}
+
+// Theirs are of 0..255.
+std::optional<Json> of_one(const std::string& text) {
+  Json list = Json::array();
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const Json value = job::plain_scalar(text.substr(start, end - start));
+    if (!value.is_number()) return std::nullopt;
+    list.push_back(job::plain_scalar(fmt::format("{:.6g}", value.get<double>() / 255)));
+    start = end + 1;
+  }
+  return list;
+}
+
+void add_normalise(Draft& draft, Json& augment) {
+  const std::string mean = kept(draft, kMean), deviation = kept(draft, kDeviation);
+  if (mean.empty() && deviation.empty()) return;
+  const auto means = of_one(mean.empty() ? "0,0,0" : mean);
+  const auto deviations = of_one(deviation.empty() ? "255,255,255" : deviation);
+  if (!means || !deviations)
+    return draft.no_place("--rgb-mean, --rgb-std", "write three numbers with commas between");
+  augment.push_back({{"normalise", {{"mean", *means}, {"std", *deviations}}}});
+}
+
+// In the order in which their reader of records makes them; `size`: of a side of what it hands out.
+void set_augmentation(Draft& draft, int size) {
   Json augment = Json::array();
+  add_affine(draft, augment);
   const auto pad = whole_number(kept(draft, kPad, "0"));
-  if (kept(draft, kCrop, "0") == "1" && pad && *pad > 0)
-    augment.push_back({{"pad-crop", {{"pad", *pad}}}});
+  if (is_on(draft, kResizedCrop))
+    augment.push_back("random-resized-crop");
+  else if (kept(draft, kCrop, "0") == "1" && pad && *pad > 0)
+    augment.push_back({{"pad-crop",
+                        {{"pad", *pad},
+                         {"size", size},
+                         {"mode", "fill"},
+                         {"fill", number(draft, kFill, "127")}}}});
   if (kept(draft, kFlip, "0") == "1") augment.push_back("flip");
+  if (is_on(draft, kHue) || is_on(draft, kSaturationShift) || is_on(draft, kLightness))
+    augment.push_back({{"hsl",
+                        {number(draft, kHue, "0"), number(draft, kSaturationShift, "0"),
+                         number(draft, kLightness, "0")}}});
+  for (const auto& [key, name] :
+       {std::pair(kBrightness, "brightness"), std::pair(kContrast, "contrast"),
+        std::pair(kSaturation, "saturation"), std::pair(kPca, "pca")})
+    if (is_on(draft, key)) augment.push_back({{name, number(draft, key, "0")}});
+  add_normalise(draft, augment);
   if (!augment.empty()) draft.put("training.data.augment", augment);
 }
 
@@ -273,7 +371,7 @@ void set_resnet(Draft& draft, std::string_view prefix) {
 
 void end_cifar10(const Launch& launch, Draft& draft) {
   set_resnet(draft, "cifar-resnet");
-  set_augmentation(draft);
+  set_augmentation(draft, 28);
   read_from_claim(draft, "cifar10");
   if (draft.find("training.data.augment"))
     draft.note(kMind, "train_cifar10.py",
@@ -293,7 +391,12 @@ void end_mnist(const Launch& launch, Draft& draft) {
 
 void end_imagenet(const Launch& launch, Draft& draft) {
   set_resnet(draft, "resnet");
-  stand_in_for_imagenet(draft);
+  draft.put("training.data.format", "recordio");
+  set_augmentation(draft, 224);
+  read_from_claim(draft, "imagenet");
+  draft.note(kMind, "volumes.data",
+             "the claim imagenet must hold train.rec and val.rec; without --random-resized-crop "
+             "their pictures must be of 224 x 224");
   draft.note(kMind, "training.model", "torchvision's, which is not MXNet's in all layers");
   end(launch, draft);
 }

@@ -49,11 +49,22 @@ void read_from_claim(Draft& draft, std::string_view claim) {
   draft.put("volumes.data", Json{{"persistentVolumeClaim", {{"claimName", claim}}}});
 }
 
-void stand_in_for_imagenet(Draft& draft) {
-  draft.put("training.data", Json{{"format", "synthetic"}});
-  draft.note(Outcome::kMind, "ImageNet's folders",
-             "10,000 made-up images stand in: data.format: synthetic. For your own: imagefolder, "
-             "and a volume `data` with train/ and val/");
+void read_imagenet_folders(Draft& draft) {
+  const Json normalise = {
+      {"normalise", {{"mean", {0.485, 0.456, 0.406}}, {"std", {0.229, 0.224, 0.225}}}}};
+  const Json of_pillow = "antialias";
+  draft.put("training.data.format", "imagefolder");
+  draft.put("training.data.augment",
+            Json::array({{{"random-resized-crop", {{"size", 224}, {"interpolation", of_pillow}}}},
+                         "flip",
+                         normalise}));
+  draft.put("training.data.evalAugment",
+            Json::array({{{"resize", {{"size", 256}, {"interpolation", of_pillow}}}},
+                         {{"centre-crop", {{"size", 224}}}},
+                         normalise}));
+  read_from_claim(draft, "imagenet");
+  draft.note(Outcome::kMind, "volumes.data",
+             "the claim imagenet must hold train/ and val/, with a folder a class");
 }
 
 }  // namespace coxswain::convert

@@ -40,8 +40,8 @@ void use_servers(const Launch& launch, Draft& draft);
 // A claim that a job reads, for files that aren't in the image.
 void read_from_claim(Draft& draft, std::string_view claim);
 
-// Its images aren't read in this version: made-up ones stand in.
-void stand_in_for_imagenet(Draft& draft);
+// ImageNet in folders, changed as torchvision's example does.
+void read_imagenet_folders(Draft& draft);
 
 std::span<const Script> mxnet_scripts();
 std::span<const Script> gluon_scripts();

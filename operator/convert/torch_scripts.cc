@@ -39,12 +39,12 @@ void begin_lab(Draft& draft) {
 }
 
 void end_lab(const Launch&, Draft& draft) {
-  stand_in_for_imagenet(draft);
+  read_imagenet_folders(draft);
   draft.note(kMind, "amp.initialize(opt_level='O2')", kHalves);
 }
 
 constexpr auto kOptions = std::to_array<Option>({
-    {.names = "DIR", .outcome = kMind, .answer = "the folders of images"},
+    {.names = "DIR", .outcome = kMind, .answer = "the volume `data` holds the folders of images"},
     {.names = "-a --arch", .answer = "training.model: {}", .take = keep<kArch>},
     {.names = "-b --batch-size --b", .key = "training.batchSize"},
     {.names = "--lr --learning-rate",
@@ -95,7 +95,7 @@ void end(const Launch&, Draft& draft) {
     return fmt::format("{:.12g}", rate.get<double>() * batch.get<int>() * ranks_of(draft) / 256);
   };
   draft.put("training.optimizer.lr", numbers ? job::plain_scalar(scaled()) : rate);
-  stand_in_for_imagenet(draft);
+  read_imagenet_folders(draft);
   const std::string level = kept(draft, kLevel, "O0");
   if (level != "O0") draft.note(kMind, "--opt-level " + level, kHalves);
 }

@@ -33,18 +33,27 @@ std::string row_text(const Sighting& seen, const RankRow& row) {
                      duration(row.seconds_ago) + " ago");
 }
 
-std::string headline(const Sighting& seen) {
+// As they say themselves, once all have; else as rank 0 saw the last steps.
+double rate_of(const job::Progress& progress, const contract::RanksPage& ranks) {
+  if (ranks.ranks.empty() || std::ssize(ranks.ranks) < ranks.world_size)
+    return progress.samples_per_second;
+  double rate = 0;
+  for (const RankRow& row : ranks.ranks) rate += row.samples_per_second;
+  return rate;
+}
+
+std::string headline(const Sighting& seen, const contract::RanksPage& ranks) {
   const job::Status& status = seen.job.status;
   std::string text = fmt::format("{} ({}): {}, attempt {}\n", seen.job.metadata.name, seen.place,
                                  job::to_text(status.phase), status.attempt);
   if (!status.progress) return text;
   const job::Progress& progress = *status.progress;
-  text += fmt::format("step {} of {}, {} images/s on {}", grouped(progress.step),
-                      grouped(progress.steps),
-                      grouped(static_cast<std::int64_t>(progress.samples_per_second)),
+  text += fmt::format("step {} of {} on {}", grouped(progress.step), grouped(progress.steps),
                       counted(progress.world_size, "rank"));
+  if (const double rate = rate_of(progress, ranks); rate > 0)
+    text += fmt::format(", {} images/s", grouped(static_cast<std::int64_t>(rate)));
   if (progress.loss) text += fmt::format(", loss {:.4f}", *progress.loss);
-  if (progress.seconds_left)
+  if (progress.seconds_left && !job::is_terminal(status))
     text += fmt::format(", about {} left", duration(*progress.seconds_left));
   return text + "\n";
 }
@@ -64,7 +73,8 @@ std::string slowest_text(const Sighting& seen, const contract::RanksPage& ranks)
 }  // namespace
 
 std::string top_text(const Sighting& seen, const contract::RanksPage& ranks, int lines) {
-  std::string text = headline(seen);
+  std::string text = headline(seen, ranks);
+  if (job::is_terminal(seen.job.status)) return text + "It has ended: no rank is there\n";
   if (ranks.ranks.empty())
     return text + (ranks.world_size > 0
                        ? "No rank has told of itself yet: each does once a second, in turn; those "
