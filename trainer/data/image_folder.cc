@@ -52,15 +52,9 @@ class ImageFolder final : public Dataset {
 
   // A file that is gone or may not be read is a bad sample; a volume that fails is more.
   std::vector<std::uint8_t> content(std::int64_t id) const {
-    const fs::path file = path(id);
-    try {
-      return read_file(file);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::kBadInput) throw;
-      const std::string prefix = fmt::format("[data] {}: ", shown(file));
-      const std::string what = error.what();
-      throw BadSample(what.starts_with(prefix) ? what.substr(prefix.size()) : what);
-    }
+    FileContent content = content_of(path(id));
+    if (!content.problem.empty()) throw BadSample(content.problem);
+    return std::move(content.bytes);
   }
 
   tensor::Shape shape_of_first() const {
