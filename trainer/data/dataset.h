@@ -32,6 +32,8 @@ class Dataset {
   virtual augment::Image read(std::int64_t id, augment::Scratch& scratch) const = 0;
   // The file that it was, JPEG or PNG; nothing where it is stored otherwise. Throws as read does.
   virtual std::vector<std::uint8_t> stored(std::int64_t) const { return {}; }
+  // What a class is called: its number where the data have no names.
+  virtual std::string class_name(std::int32_t label) const { return std::to_string(label); }
   // Where it comes from, as messages show it.
   virtual std::string name(std::int64_t id) const { return "sample " + std::to_string(id); }
 };

@@ -37,6 +37,9 @@ class ImageFolder final : public Dataset {
   tensor::Shape sample_shape() const override { return shape_; }
   std::int64_t classes() const override { return std::ssize(index_.classes()); }
   std::int32_t label(std::int64_t id) const override { return index_.label(id); }
+  std::string class_name(std::int32_t label) const override {
+    return index_.classes()[static_cast<std::size_t>(label)];
+  }
   std::string name(std::int64_t id) const override { return shown(path(id)); }
 
   std::vector<std::uint8_t> stored(std::int64_t id) const override { return content(id); }
