@@ -65,7 +65,7 @@ std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& training
                                            const PictureOptions& options);
 
 // JPEG, PNG or raw images in MXNet's records, read when they are asked for: train.rec and val.rec
-// in `training`, or the files that are named. A .idx is not needed.
+// in `training`, or the files that are named. Where a .idx stands beside, its records in its order.
 std::unique_ptr<Dataset> open_records(const std::filesystem::path& training,
                                       const std::filesystem::path& test, Part part,
                                       const PictureOptions& options);

@@ -22,6 +22,8 @@ class RecordDataset final : public Dataset {
       : options_(options) {
     for (const fs::path& path : paths) {
       files_.emplace_back(path);
+      const fs::path index = fs::path(path).replace_extension(".idx");
+      if (is_present(index)) files_.back().order_by(index);
       size_ += files_.back().size();
     }
     for (std::int64_t id = 0; id < size_; ++id) classes_ = std::max(classes_, label(id) + 1L);
