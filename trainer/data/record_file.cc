@@ -122,11 +122,26 @@ void RecordFile::order_by(const fs::path& index) {
                : std::move(order);
 }
 
+void RecordFile::hold() {
+  std::vector<std::uint8_t> all(bytes_);
+  if (read_at(0, all) != all.size()) refuse_shorter();
+  held_ = std::move(all);
+}
+
+void RecordFile::refuse_shorter() const {
+  refuse(path_, fmt::format("is shorter than when it was opened, {} bytes", bytes_));
+}
+
 void RecordFile::read(std::int64_t index, std::vector<std::uint8_t>& bytes) const {
   const std::size_t at = place(index);
+  if (!held_.empty()) {
+    const auto held = std::span(held_).first(offsets_[at + 1]).subspan(offsets_[at]);
+    bytes.assign(held.begin(), held.end());
+    return;
+  }
   bytes.resize(offsets_[at + 1] - offsets_[at]);
   if (read_at(offsets_[at], bytes) == bytes.size()) return;
-  refuse(path_, fmt::format("is shorter than when it was opened, {} bytes", bytes_));
+  refuse_shorter();
 }
 
 std::vector<fs::path> record_files(const fs::path& path, const std::string& name) {

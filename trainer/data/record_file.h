@@ -26,7 +26,12 @@ class RecordFile {
   // not of this file.
   void order_by(const std::filesystem::path& index);
 
+  // Keeps the whole file in memory, for reading without the kernel. Throws Error (65) when it has
+  // changed.
+  void hold();
+
   const std::filesystem::path& path() const { return path_; }
+  std::uint64_t bytes() const { return bytes_; }
   std::int64_t size() const { return std::ssize(order_.empty() ? labels_ : order_); }
   std::int32_t label(std::int64_t index) const { return labels_[place(index)]; }
   // Its bytes as they are stored, for parse_record. Throws Error (65) when the file has changed.
@@ -34,6 +39,7 @@ class RecordFile {
 
  private:
   void find_records();
+  [[noreturn]] void refuse_shorter() const;
   std::size_t place(std::int64_t index) const {
     const auto at = static_cast<std::size_t>(index);
     return order_.empty() ? at : static_cast<std::size_t>(order_[at]);
@@ -45,6 +51,7 @@ class RecordFile {
   std::uint64_t bytes_ = 0;
   std::vector<std::uint64_t> offsets_;  // of each record, and the end
   std::vector<std::int32_t> labels_;
+  std::vector<std::uint8_t> held_;   // all bytes, or none
   std::vector<std::int32_t> order_;  // places in labels_; empty: as they stand
 };
 
