@@ -19,6 +19,13 @@ struct PackFlags {
   std::string index;             // a folder
 };
 
+struct PreviewFlags {
+  std::string out;  // FILE.png
+  int samples = 24;
+  int epoch = 1;
+  bool evaluation = false;
+};
+
 // What main parsed; each command reads its own part. Configuration flags (--batchSize=128) are
 // passed on as they are.
 struct CommandLine {
@@ -31,6 +38,7 @@ struct CommandLine {
   std::string launcher = "mpi";      // worker: mpi | env
   std::vector<std::string> command;  // worker, rank: CMD...
   PackFlags pack;
+  PreviewFlags preview;
   double seconds = 3;                // bench: of each measurement
 };
 
@@ -41,6 +49,7 @@ int run_eval(const CommandLine& line);
 int run_export(const CommandLine& line);
 int run_models(const CommandLine& line);
 int run_pack(const CommandLine& line);
+int run_preview(const CommandLine& line);
 int run_bench(const CommandLine& line);
 
 }  // namespace coxswain

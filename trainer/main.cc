@@ -58,6 +58,14 @@ void add_pack_flags(CLI::App& command, coxswain::PackFlags& flags) {
                      "has to list them");
 }
 
+void add_preview_flags(CLI::App& command, coxswain::PreviewFlags& flags) {
+  command.add_option("--out", flags.out, "FILE.png")->required();
+  command.add_option("--samples", flags.samples, "how many")->check(CLI::Range(1, 1000));
+  command.add_option("--epoch", flags.epoch, "the first samples of this one")
+      ->check(CLI::Range(1, 1'000'000));
+  command.add_flag("--eval", flags.evaluation, "of the test images, as evaluation sees them");
+}
+
 // A subcommand whose flags are the configuration's own, and those named in `with`.
 void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::string& name,
                  const std::string& help, Run run) {
@@ -69,7 +77,8 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
         "Every key of the configuration is a flag too: --batchSize=128 --optimizer.lr=0.05\n"
         "(docs/training-configuration.md).");
   };
-  if (name == "train" || name == "eval" || name == "bench" || name == "server") add_config();
+  for (const char* one : {"train", "eval", "bench", "server", "preview"})
+    if (name == one) add_config();
   if (name == "train" || name == "eval") {
     command->add_option("--log-format", line.log_format, "text or json")
         ->check(CLI::IsMember({"text", "json"}));
@@ -93,6 +102,7 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   }
   if (name == "export")
     command->add_option("--output", line.output, "FILE.safetensors")->required();
+  if (name == "preview") add_preview_flags(*command, line.preview);
   if (name == "pack") add_pack_flags(*command, line.pack);
   if (name == "worker") {
     command
@@ -121,6 +131,8 @@ int parse_and_run(int argc, char** argv) {
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
   add("export", "write a checkpoint's weights as one safetensors file", coxswain::run_export);
   add("pack", "make MXNet's .rec files of pictures, and check them", coxswain::run_pack);
+  add("preview", "draw samples with their labels, as they are trained on",
+      coxswain::run_preview);
   add("bench", "measure training steps of a configuration", coxswain::run_bench);
   add("models", "list the models", coxswain::run_models);
   add("worker", "first process of a worker: start and supervise its ranks", run_worker);

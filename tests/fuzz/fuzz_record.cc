@@ -17,6 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     if (!second.problem.empty() || second.record.image.size() != parsed.record.image.size())
       std::abort();
   }
+  const std::string_view text{reinterpret_cast<const char*>(input), size};
+  const data::ParsedIndex listed = data::parse_index(text);
+  if (listed.problem.empty() == listed.positions.empty()) std::abort();
   if (const auto index = data::decode_index({input, size})) {
     if (data::decode_index(data::encode(*index)) != index) std::abort();
   }

@@ -1,5 +1,7 @@
 #include "trainer/augment/augmentation.h"
 
+#include <algorithm>
+
 namespace coxswain::augment {
 
 namespace {
@@ -9,6 +11,20 @@ std::string meanings_of(std::type_identity<std::variant<Steps...>>) {
   std::string text;
   (text.append(Steps::kMeaning), ...);
   return text;
+}
+
+// One image of two is made when each is all that it becomes.
+bool mixes_too_early(const std::vector<Augmentation>& steps) {
+  const auto first = std::ranges::find_if(steps, [](const auto& step) { return mixes(step); });
+  return std::any_of(first, steps.end(), [](const Augmentation& step) {
+    return !mixes(step) && !std::holds_alternative<Normalise>(step);
+  });
+}
+
+bool mixes_twice_alike(const std::vector<Augmentation>& steps) {
+  const auto count = [&](auto is_one) { return std::ranges::count_if(steps, is_one); };
+  return count([](const auto& step) { return std::holds_alternative<Mixup>(step); }) > 1 ||
+         count([](const auto& step) { return std::holds_alternative<Cutmix>(step); }) > 1;
 }
 
 }  // namespace
@@ -41,6 +57,10 @@ std::vector<std::string> problems_of(const std::vector<Augmentation>& steps,
     if (!problem.empty()) problems.push_back(std::move(problem));
     shape = result_of(steps[i], shape);
   }
+  if (mixes_too_early(steps)) {
+    problems.emplace_back("mixup and cutmix must come last, before normalise");
+  }
+  if (mixes_twice_alike(steps)) problems.emplace_back("mixup, and cutmix, at most once each");
   // Of an image whose size is known, another that has none.
   if (first.h > 0 && shape.h == 0) {
     problems.emplace_back("affine with a scale makes sizes at random: let a crop of a size follow");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <type_traits>
@@ -10,9 +11,11 @@
 #include "trainer/augment/brightness.h"
 #include "trainer/augment/centre_crop.h"
 #include "trainer/augment/contrast.h"
+#include "trainer/augment/cutmix.h"
 #include "trainer/augment/cutout.h"
 #include "trainer/augment/flip.h"
 #include "trainer/augment/hsl.h"
+#include "trainer/augment/mixup.h"
 #include "trainer/augment/normalise.h"
 #include "trainer/augment/pad_crop.h"
 #include "trainer/augment/pca.h"
@@ -31,9 +34,11 @@ namespace coxswain::augment {
 //   result(shape)         the shape it makes of one, where that is another;
 //   apply(image, random, scratch)   in training: the image made in `scratch`, or `image` itself;
 //   settle(image, scratch)          without chance: in evaluation, and in training where there is
-//                                   no apply; absent: the image as it is.
+//                                   no apply; absent: the image as it is;
+//   mix(shape, partner, random, image)   instead of both: in training, of two images one.
 using Augmentation = std::variant<Resize, RandomResizedCrop, CentreCrop, PadCrop, Flip, Affine, Hsl,
-                                  Brightness, Contrast, Saturation, Pca, Cutout, Normalise>;
+                                  Brightness, Contrast, Saturation, Pca, Cutout, Mixup, Cutmix,
+                                  Normalise>;
 
 template <class... Steps>
 constexpr auto names_of(std::type_identity<std::variant<Steps...>>) {
@@ -42,6 +47,14 @@ constexpr auto names_of(std::type_identity<std::variant<Steps...>>) {
 inline constexpr auto kNames = names_of(std::type_identity<Augmentation>{});
 
 inline std::string_view name_of(const Augmentation& step) { return kNames[step.index()]; }
+
+// Whether it mixes an image with another one.
+inline bool mixes(const Augmentation& step) {
+  return std::holds_alternative<Mixup>(step) || std::holds_alternative<Cutmix>(step);
+}
+inline bool mixes(const std::vector<Augmentation>& steps) {
+  return std::ranges::any_of(steps, [](const Augmentation& step) { return mixes(step); });
+}
 
 // What one step makes of images of this shape, and a whole list.
 tensor::Shape result_of(const Augmentation& step, const tensor::Shape& shape);

@@ -17,18 +17,23 @@ void check(const graph::Program& program, const Batch& batch) {
   if (std::ssize(batch.images.bytes) != shape.elements() ||
       std::ssize(batch.images.table) != shape.c * tensor::kPixelValues ||
       batch.labels.size() != rows || batch.sample_ids.size() != rows || batch.valid < 0 ||
-      batch.valid > shape.n) {
+      batch.valid > shape.n || batch.shares.size() != batch.partner_labels.size() ||
+      (!batch.shares.empty() && batch.shares.size() != rows)) {
     throw Error(
         ExitCode::kInternal,
         fmt::format("[backend] a batch of {} bytes and {} labels, {} valid, for an input of {}",
                     batch.images.bytes.size(), batch.labels.size(), batch.valid,
                     tensor::to_text(shape)));
   }
-  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
-    if (batch.labels[n] >= 0 && batch.labels[n] < classes) continue;
+  const auto require_class = [&](std::size_t n, std::int32_t label, const char* whose) {
+    if (label >= 0 && label < classes) return;
     throw Error(ExitCode::kBadInput,
-                fmt::format("[data] sample {} has label {}, but the model has {} classes",
-                            batch.sample_ids[n], batch.labels[n], classes));
+                fmt::format("[data] {}sample {} has label {}, but the model has {} classes", whose,
+                            batch.sample_ids[n], label, classes));
+  };
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
+    require_class(n, batch.labels[n], "");
+    if (!batch.shares.empty()) require_class(n, batch.partner_labels[n], "the partner of ");
   }
 }
 

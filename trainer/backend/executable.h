@@ -21,12 +21,16 @@ struct Batch {
   std::int64_t epoch = 0;
   std::int64_t valid = 0;   // rows that count; the rest is padding (evaluation only)
   double global_count = 1;  // gradients are divided by it: samples of the whole step on all ranks
+  // (N), where each row is mixed of two samples: the other one's label, and the share in [0, 1]
+  // that the row's own has of the target. Empty: all.
+  std::span<const std::int32_t> partner_labels = {};
+  std::span<const float> shares = {};
 };
 
 // Value. Sums over the valid rows of one forward pass.
 struct LossSums {
   double loss = 0;
-  std::int64_t correct = 0;  // top-1
+  std::int64_t correct = 0;  // top-1; of a mixed row, by the label of the greater share
   std::int64_t correct_top5 = 0;
   std::int64_t samples = 0;
 };

@@ -23,12 +23,34 @@ Normaliser normaliser(In row) {
   return result;
 }
 
-// The cross entropy of one row against (1 - s) one-hot(label) + s / classes. Not finite where a
-// logit isn't. Differences of logits alone are taken: beside a logit of 1e30 the sum is nothing.
-double row_loss(In row, std::size_t label, double smoothing) {
+// What a row is to be: of one class, or of two by their shares.
+struct Target {
+  std::size_t label;
+  std::size_t partner;
+  double share;  // of the label
+
+  double at(std::size_t c) const {
+    return (c == label ? share : 0.0) + (c == partner ? 1 - share : 0.0);
+  }
+  std::size_t greater() const { return share >= 0.5 ? label : partner; }
+};
+
+Target target_of(const Batch& batch, std::size_t row) {
+  const auto label = static_cast<std::size_t>(batch.labels[row]);
+  if (batch.shares.empty()) return {label, label, 1};
+  return {label, static_cast<std::size_t>(batch.partner_labels[row]), batch.shares[row]};
+}
+
+// The cross entropy of one row against (1 - s) target + s / classes. Not finite where a logit
+// isn't. Differences of logits alone are taken: beside a logit of 1e30 the sum is nothing.
+double row_loss(In row, const Target& target, double smoothing) {
   const Normaliser norm = normaliser(row);
   const double log_sum = std::log(norm.sum);
-  const double at_label = log_sum + (norm.maximum - row[label]);
+  const auto at = [&](std::size_t c) { return log_sum + (norm.maximum - row[c]); };
+  double at_label = at(target.label);
+  if (target.share != 1) {
+    at_label = target.share * at_label + (1 - target.share) * at(target.partner);
+  }
   if (smoothing == 0) return at_label;
   double over_all = 0;
   for (const float z : row) over_all += log_sum + (norm.maximum - z);
@@ -54,9 +76,9 @@ LossSums softmax_cross_entropy(const Shape& shape, float label_smoothing, In log
   sums.samples = batch.valid;
   for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
     const In row = logits.subspan(n * classes, classes);
-    const auto label = static_cast<std::size_t>(batch.labels[n]);
-    sums.loss += row_loss(row, label, label_smoothing);
-    const int before = classes_before(row, label);
+    const Target target = target_of(batch, n);
+    sums.loss += row_loss(row, target, label_smoothing);
+    const int before = classes_before(row, target.greater());
     if (before == 0) ++sums.correct;
     if (before < 5) ++sums.correct_top5;
   }
@@ -70,12 +92,11 @@ void softmax_cross_entropy_gradient(const Shape& shape, float label_smoothing, I
   std::ranges::fill(d_logits, 0.0F);
   for (std::size_t n = 0; n < static_cast<std::size_t>(batch.valid); ++n) {
     const In row = logits.subspan(n * classes, classes);
-    const auto label = static_cast<std::size_t>(batch.labels[n]);
+    const Target wanted = target_of(batch, n);
     const Normaliser norm = normaliser(row);
     for (std::size_t c = 0; c < classes; ++c) {
       const double probability = std::exp(row[c] - norm.maximum) / norm.sum;
-      const double target =
-          background + (c == label ? 1 - static_cast<double>(label_smoothing) : 0.0);
+      const double target = background + (1 - static_cast<double>(label_smoothing)) * wanted.at(c);
       d_logits[n * classes + c] = static_cast<float>((probability - target) / batch.global_count);
     }
   }

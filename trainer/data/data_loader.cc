@@ -19,47 +19,97 @@ namespace {
 
 constexpr int kMostInARow = 100;  // bad samples passed over for one row: then it is no accident
 
-// A batch under way. Its rows are claimed in order and settle in any.
+// A batch under way. Its rows are claimed in order and settle in any; who settles the last one
+// finishes it.
 struct Slot {
   std::unique_ptr<HostBatch> batch;
-  std::size_t rows = 0;  // to prepare: of the padding the first alone
+  std::size_t rows = 0;  // to prepare: of the padding the first alone; of a partner its own
   std::size_t claimed = 0;
   std::size_t settled = 0;
   std::size_t failed_row = SIZE_MAX;
   std::exception_ptr error = {};  // of that row; no more are claimed then
+  bool is_done = false;
 
   bool is_claimable() const { return claimed < rows && error == nullptr; }
-  bool is_done() const { return settled == claimed && !is_claimable(); }
+  bool is_settled() const { return settled == claimed && !is_claimable(); }
 };
 
-// Lays out a batch that may have been used before.
-Slot make_slot(const Dataset& dataset, std::size_t sample, BatchRequest request,
+constexpr std::int32_t kPassedOver = -1;  // in place of its label, in evaluation
+
+// Lays out a batch that may have been used before. Where samples are mixed the last row, of one
+// more, is the first one's partner: prepared, unless it is of the batch too.
+Slot make_slot(const Dataset& dataset, std::size_t sample, bool mixes, BatchRequest request,
                std::unique_ptr<HostBatch> batch) {
   const std::size_t valid = request.sample_ids.size();
   assert(request.rows == 0 || request.rows >= static_cast<std::int64_t>(valid));
-  const std::size_t rows = request.rows == 0 ? valid : static_cast<std::size_t>(request.rows);
+  const bool has_partner = mixes && valid > 0;
+  const bool is_partner_within = has_partner && request.sample_ids.back() == request.before;
+  assert(!has_partner || (request.rows == 0 && request.before >= 0));
+  if (has_partner) request.sample_ids.push_back(request.before);
+  const std::size_t rows =
+      request.rows == 0 ? request.sample_ids.size() : static_cast<std::size_t>(request.rows);
   batch->valid = static_cast<std::int64_t>(valid);
   batch->epoch = request.epoch;
   batch->images.resize(rows * sample);
   batch->sample_ids = std::move(request.sample_ids);
   batch->sample_ids.resize(rows, valid > 0 ? batch->sample_ids.front() : 0);
+  batch->partner_labels.clear();
+  batch->shares.clear();
   batch->labels.resize(rows);
   for (std::size_t row = 0; row < rows; ++row) {
     batch->labels[row] = dataset.label(batch->sample_ids[row]);
   }
-  return {.batch = std::move(batch), .rows = std::min(rows, valid + 1)};
+  return {.batch = std::move(batch), .rows = std::min(rows, valid + (is_partner_within ? 0 : 1))};
 }
 
 [[noreturn]] void fail(const Dataset& dataset, std::int64_t id, const BadSample& bad) {
   throw Error(bad.code(), fmt::format("[data] {}: {}", dataset.name(id), bad.what()));
 }
 
+void copy_image(HostBatch& batch, std::size_t sample, std::size_t from, std::size_t to) {
+  std::copy_n(batch.images.data() + from * sample, sample, batch.images.data() + to * sample);
+}
+
 // The rest of the padding, as its first row.
 void pad(HostBatch& batch, std::size_t sample) {
   const auto valid = static_cast<std::size_t>(batch.valid);
   for (std::size_t row = valid + 1; row < batch.labels.size(); ++row) {
-    std::copy_n(batch.images.data() + valid * sample, sample, batch.images.data() + row * sample);
+    copy_image(batch, sample, valid, row);
   }
+}
+
+// Puts the rows that were passed over behind the valid ones, as padding.
+void leave_out(HostBatch& batch, std::size_t sample) {
+  std::size_t to = 0;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(batch.valid); ++row) {
+    if (batch.labels[row] == kPassedOver) continue;
+    if (to != row) {
+      copy_image(batch, sample, row, to);
+      std::swap(batch.labels[to], batch.labels[row]);
+      std::swap(batch.sample_ids[to], batch.sample_ids[row]);
+    }
+    ++to;
+  }
+  batch.valid = static_cast<std::int64_t>(to);
+}
+
+// Each row with the one before it, as that was prepared: hence from the last one on.
+void mix(HostBatch& batch, std::size_t sample, std::uint64_t seed,
+         const Preprocessor& preprocessor) {
+  const std::size_t rows = batch.labels.size() - 1;  // and the first one's partner
+  const std::span images(batch.images);
+  batch.partner_labels.resize(rows);
+  batch.shares.resize(rows);
+  for (std::size_t row = rows; row-- > 0;) {
+    const std::size_t partner = row == 0 ? rows : row - 1;
+    batch.partner_labels[row] = batch.labels[partner];
+    batch.shares[row] = preprocessor.mix({seed, batch.sample_ids[row], batch.epoch},
+                                         images.subspan(partner * sample, sample),
+                                         images.subspan(row * sample, sample));
+  }
+  batch.labels.resize(rows);
+  batch.sample_ids.resize(rows);
+  batch.images.resize(rows * sample);
 }
 
 }  // namespace
@@ -72,6 +122,7 @@ struct DataLoader::State {
     assert(options.depth >= 1 && options.workers >= 1);
     const Preprocessor preprocessor(options.preprocessing, dataset.sample_shape(),
                                     options.training);
+    mixes = preprocessor.mixes();
     sample = static_cast<std::size_t>(preprocessor.result().per_sample());
     table.assign(preprocessor.table().begin(), preprocessor.table().end());
     for (int i = 0; i < options.workers; ++i) {
@@ -133,9 +184,32 @@ struct DataLoader::State {
       slot.error = thrown;
       ended = true;
     }
-    if (!slot.is_done()) return;
-    if (slot.error == nullptr) pad(*slot.batch, sample);
+    if (slot.is_settled()) finish(lock, slot, preprocessor);
+  }
+
+  void finish(std::unique_lock<std::mutex>& lock, Slot& slot, const Preprocessor& preprocessor) {
+    if (slot.error == nullptr) {
+      lock.unlock();
+      HostBatch& batch = *slot.batch;
+      if (!options.training && options.skipped != nullptr) leave_out(batch, sample);
+      if (mixes && batch.valid > 0) {
+        const auto partner = static_cast<std::size_t>(batch.valid);
+        if (slot.rows == partner) repeat_last(batch);
+        mix(batch, sample, options.seed, preprocessor);
+      } else {
+        pad(batch, sample);
+      }
+      lock.lock();
+    }
+    slot.is_done = true;
     batch_came.notify_one();
+  }
+
+  // The last sample is the first one's partner.
+  void repeat_last(HostBatch& batch) const {
+    const std::size_t partner = batch.labels.size() - 1;
+    copy_image(batch, sample, partner - 1, partner);
+    batch.labels[partner] = batch.labels[partner - 1];
   }
 
   void prepare_row(HostBatch& batch, std::size_t row, Preprocessor& preprocessor,
@@ -150,6 +224,10 @@ struct DataLoader::State {
       } catch (const BadSample& bad) {
         if (options.skipped == nullptr || passed_over == kMostInARow) fail(dataset, id, bad);
         options.skipped->add(dataset.name(id), bad.what());
+        if (!options.training && std::cmp_less(row, batch.valid)) {
+          batch.labels[row] = kPassedOver;
+          return;
+        }
         id = (id + 1) % dataset.size();
       }
     }
@@ -168,7 +246,7 @@ struct DataLoader::State {
     try {
       if (std::optional<BatchRequest> request = next_request()) {
         if (batch == nullptr) batch = std::make_unique<HostBatch>();
-        slot = make_slot(dataset, sample, std::move(*request), std::move(batch));
+        slot = make_slot(dataset, sample, mixes, std::move(*request), std::move(batch));
       }
     } catch (...) {
       caught = std::current_exception();
@@ -176,19 +254,21 @@ struct DataLoader::State {
     lock.lock();
     asking = false;
     if (slot) {
+      slot->is_done = slot->rows == 0;
       slots.push_back(std::move(*slot));
     } else {
       ended = true;
       error = caught;
     }
     work_came.notify_all();
-    if (ended || slots.back().is_done()) batch_came.notify_one();
+    if (ended || slots.back().is_done) batch_came.notify_one();
   }
 
   const Dataset& dataset;
   const LoaderOptions options;
   const NextRequest next_request;  // called by the thread that asks
   std::size_t sample = 0;          // bytes of a prepared image
+  bool mixes = false;
   std::vector<float> table;
 
   mutable std::mutex mutex;
@@ -217,7 +297,7 @@ const HostBatch* DataLoader::next() {
   std::unique_lock lock(s.mutex);
   if (s.current != nullptr) s.spare.push_back(std::move(s.current));
   const auto answerable = [&] {
-    return s.slots.empty() ? s.ended && !s.asking : s.slots.front().is_done();
+    return s.slots.empty() ? s.ended && !s.asking : s.slots.front().is_done;
   };
   if (!answerable()) {
     const auto start = std::chrono::steady_clock::now();

@@ -19,6 +19,8 @@ struct BatchRequest {
   std::vector<std::int64_t> sample_ids;
   std::int64_t epoch = 0;
   std::int64_t rows = 0;  // >= sample_ids.size(); 0 = sample_ids.size()
+  // Where training mixes samples, the first one's partner; each other's is the one before it.
+  std::int64_t before = -1;
 };
 
 // Value. A prepared batch; `sample_ids` and `labels` have images' number of rows.
@@ -26,7 +28,9 @@ struct HostBatch {
   std::vector<std::uint8_t> images;  // (N, H, W, C)
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> sample_ids;
-  std::int64_t valid = 0;  // rows before padding
+  std::vector<std::int32_t> partner_labels;  // where samples are mixed, else empty
+  std::vector<float> shares;                 // of `labels`; the rest is the partners'
+  std::int64_t valid = 0;                    // rows before padding
   std::int64_t epoch = 0;
 };
 
@@ -42,9 +46,9 @@ struct LoaderOptions {
 // Resource. Prepares batches on threads of its own, a bounded number ahead, in the order of
 // `next_request`, which is called on one of them at a time until it returns nothing. A row depends
 // on its sample alone: any number of threads makes the same batches. A bad sample that is passed
-// over gives its row, and its label, to the next one that is whole. Buffers are reused: no
-// allocation once warm. The dataset must outlive it; throws Error (65) when the preprocessing does
-// not suit its samples.
+// over gives its row, and its label, to the next one that is whole; in evaluation to nobody: there
+// are fewer valid rows then. Buffers are reused: no allocation once warm. The dataset must outlive
+// it; throws Error (65) when the preprocessing does not suit its samples.
 class DataLoader {
  public:
   using NextRequest = std::function<std::optional<BatchRequest>()>;

@@ -32,6 +32,8 @@ class Dataset {
   virtual augment::Image read(std::int64_t id, augment::Scratch& scratch) const = 0;
   // The file that it was, JPEG or PNG; nothing where it is stored otherwise. Throws as read does.
   virtual std::vector<std::uint8_t> stored(std::int64_t) const { return {}; }
+  // What a class is called: its number where the data have no names.
+  virtual std::string class_name(std::int32_t label) const { return std::to_string(label); }
   // Where it comes from, as messages show it.
   virtual std::string name(std::int64_t id) const { return "sample " + std::to_string(id); }
 };
@@ -63,7 +65,7 @@ std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& training
                                            const PictureOptions& options);
 
 // JPEG, PNG or raw images in MXNet's records, read when they are asked for: train.rec and val.rec
-// in `training`, or the files that are named. A .idx is not needed.
+// in `training`, or the files that are named. Where a .idx stands beside, its records in its order.
 std::unique_ptr<Dataset> open_records(const std::filesystem::path& training,
                                       const std::filesystem::path& test, Part part,
                                       const PictureOptions& options);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "trainer/contract/error.h"
 
@@ -79,8 +80,11 @@ bool is_present(const std::filesystem::path& path) {
   refuse(path, std::strerror(errno));
 }
 
-void read_exactly(int descriptor, std::span<std::uint8_t> bytes,
-                  const std::filesystem::path& path) {
+namespace {
+
+// Why the file ends before; empty: it does not.
+std::string problem_of_reading(int descriptor, std::span<std::uint8_t> bytes,
+                               const std::filesystem::path& path) {
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t count = read(descriptor, bytes.data() + filled, bytes.size() - filled);
@@ -90,24 +94,40 @@ void read_exactly(int descriptor, std::span<std::uint8_t> bytes,
                                                  shown(path), filled, std::strerror(errno)));
     }
     if (count == 0) {
-      refuse(path, fmt::format("changed while it was read: {} of {} bytes", filled, bytes.size()));
+      return fmt::format("changed while it was read: {} of {} bytes", filled, bytes.size());
     }
     filled += static_cast<std::size_t>(count);
   }
+  return "";
+}
+
+}  // namespace
+
+void read_exactly(int descriptor, std::span<std::uint8_t> bytes,
+                  const std::filesystem::path& path) {
+  const std::string problem = problem_of_reading(descriptor, bytes, path);
+  if (!problem.empty()) refuse(path, problem);
+}
+
+FileContent content_of(const std::filesystem::path& path) {
+  struct stat status {};
+  // The type is asked before opening: opening a device or a FIFO can have effects of its own.
+  if (stat(path.c_str(), &status) != 0) return {{}, std::strerror(errno)};
+  if (!S_ISREG(status.st_mode)) {
+    return {{}, fmt::format("{}, not a regular file", kind_of(status.st_mode))};
+  }
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file.value() < 0 || fstat(file.value(), &status) != 0) return {{}, std::strerror(errno)};
+  FileContent content{std::vector<std::uint8_t>(static_cast<std::size_t>(status.st_size)), ""};
+  content.problem = problem_of_reading(file.value(), content.bytes, path);
+  if (!content.problem.empty()) content.bytes.clear();
+  return content;
 }
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
-  struct stat status {};
-  // The type is asked before opening: opening a device or a FIFO can have effects of its own.
-  if (stat(path.c_str(), &status) != 0) refuse(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) {
-    refuse(path, fmt::format("{}, not a regular file", kind_of(status.st_mode)));
-  }
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (file.value() < 0 || fstat(file.value(), &status) != 0) refuse(path, std::strerror(errno));
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
-  read_exactly(file.value(), bytes, path);
-  return bytes;
+  FileContent content = content_of(path);
+  if (!content.problem.empty()) refuse(path, content.problem);
+  return std::move(content.bytes);
 }
 
 void write_whole(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {

@@ -19,8 +19,18 @@ void require_directory(const std::filesystem::path& directory, const std::string
 // Whether there is something of this name. Throws Error (65) when that cannot be told.
 bool is_present(const std::filesystem::path& path);
 
-// The whole content of a regular file. Never waits for a FIFO's writer; throws Error (65) naming
-// the file when it is missing, no regular file or may not be read, (74) when the volume fails.
+// Value. What came of a file; with a problem there are no bytes.
+struct FileContent {
+  std::vector<std::uint8_t> bytes;
+  std::string problem;  // "No such file or directory"
+};
+
+// The whole content of a regular file, or why this file alone can't be had: it is missing, no
+// regular file, may not be read or changes. Never waits for a FIFO's writer; throws Error (74) when
+// the volume fails.
+FileContent content_of(const std::filesystem::path& path);
+
+// The same; throws Error (65) naming the file for what is its problem.
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path);
 
 // Fills `bytes` from an open file. Throws Error (74) when reading fails, (65) when the file ends

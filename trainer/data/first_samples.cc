@@ -16,6 +16,7 @@ class FirstSamples final : public Dataset {
   tensor::Shape sample_shape() const override { return dataset_->sample_shape(); }
   std::int64_t classes() const override { return dataset_->classes(); }
   std::int32_t label(std::int64_t id) const override { return dataset_->label(id); }
+  std::string class_name(std::int32_t label) const override { return dataset_->class_name(label); }
   std::string name(std::int64_t id) const override { return dataset_->name(id); }
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
     return dataset_->read(id, scratch);

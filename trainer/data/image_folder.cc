@@ -37,6 +37,9 @@ class ImageFolder final : public Dataset {
   tensor::Shape sample_shape() const override { return shape_; }
   std::int64_t classes() const override { return std::ssize(index_.classes()); }
   std::int32_t label(std::int64_t id) const override { return index_.label(id); }
+  std::string class_name(std::int32_t label) const override {
+    return index_.classes()[static_cast<std::size_t>(label)];
+  }
   std::string name(std::int64_t id) const override { return shown(path(id)); }
 
   std::vector<std::uint8_t> stored(std::int64_t id) const override { return content(id); }
@@ -52,15 +55,9 @@ class ImageFolder final : public Dataset {
 
   // A file that is gone or may not be read is a bad sample; a volume that fails is more.
   std::vector<std::uint8_t> content(std::int64_t id) const {
-    const fs::path file = path(id);
-    try {
-      return read_file(file);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::kBadInput) throw;
-      const std::string prefix = fmt::format("[data] {}: ", shown(file));
-      const std::string what = error.what();
-      throw BadSample(what.starts_with(prefix) ? what.substr(prefix.size()) : what);
-    }
+    FileContent content = content_of(path(id));
+    if (!content.problem.empty()) throw BadSample(content.problem);
+    return std::move(content.bytes);
   }
 
   tensor::Shape shape_of_first() const {

@@ -57,7 +57,9 @@ Preprocessor::Preprocessor(const Preprocessing& steps, const tensor::Shape& samp
   for (const augment::Augmentation& step : steps) {
     std::string name(augment::name_of(step));
     if (const int before = seen[step.index()]++; before > 0) name += fmt::format("#{}", before);
-    steps_.push_back({step, tensor::stream_of(name)});
+    const bool is_mixer = augment::mixes(step);
+    if (is_mixer && !training) continue;
+    (is_mixer ? mixers_ : steps_).push_back({step, tensor::stream_of(name)});
   }
 }
 
@@ -79,6 +81,20 @@ void Preprocessor::run(const augment::SampleKey& key, augment::Image image,
   }
   assert(out.size() == image.bytes.size());
   std::ranges::copy(image.bytes, out.begin());
+}
+
+float Preprocessor::mix(const augment::SampleKey& key, std::span<const std::uint8_t> partner,
+                        std::span<std::uint8_t> image) const {
+  const augment::Random choice{key, tensor::stream_of("mix")};
+  const auto chosen = augment::place(choice.words()[0], std::ssize(mixers_));
+  const Step& step = mixers_[static_cast<std::size_t>(chosen)];
+  return std::visit(
+      [&](const auto& mixer) {
+        if constexpr (requires { mixer.mix(result_, partner, augment::Random{}, image); })
+          return mixer.mix(result_, partner, {key, step.stream}, image);
+        return 1.0F;
+      },
+      step.augmentation);
 }
 
 }  // namespace coxswain::data

@@ -20,6 +20,12 @@ class Preprocessor {
   // Writes one sample, (H, W, C), into `out`. Throws BadSample when an image of another size than
   // the first does not suit the steps, or becomes another shape than the result.
   void run(const augment::SampleKey& key, augment::Image image, std::span<std::uint8_t> out);
+  // Whether training mixes each image with another one.
+  bool mixes() const { return !mixers_.empty(); }
+  // Mixes what run() made of one sample into what it made of another, `image`: which has the key.
+  // Returns the share that remains of it; the rest of its label is the partner's.
+  float mix(const augment::SampleKey& key, std::span<const std::uint8_t> partner,
+            std::span<std::uint8_t> image) const;
   // What makes its bytes what the model reads; see tensor::Pixels.
   std::span<const float> table() const { return table_; }
 
@@ -32,7 +38,8 @@ class Preprocessor {
   tensor::Shape sample_;
   tensor::Shape result_;
   bool training_;
-  std::vector<Step> steps_;  // from image to image
+  std::vector<Step> steps_;   // from image to image
+  std::vector<Step> mixers_;  // in training: each image is given to one of them
   std::vector<float> table_;
   std::array<augment::Scratch, 2> scratch_;  // a step reads one and writes the other
 };

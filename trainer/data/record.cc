@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -101,6 +103,30 @@ ParsedRecord parse_record(std::span<std::uint8_t> bytes) {
   return {.record = {static_cast<float>(label.label), little_endian(content, 8, 8),
                      content.subspan(kImageHeader)},
           .problem = ""};
+}
+
+ParsedIndex parse_index(std::string_view text) {
+  ParsedIndex index;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::string_view entry = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(entry.size() + 1, text.size()));
+    std::uint64_t number = 0;
+    std::uint64_t position = 0;
+    const char* end = entry.data() + entry.size();
+    const auto key = std::from_chars(entry.data(), end, number);
+    const bool has_key = key.ec == std::errc() && key.ptr != end && *key.ptr == '\t';
+    if (!has_key) {
+      return {{}, fmt::format("line {}: is no number and position, parted by a tab", line)};
+    }
+    const auto value = std::from_chars(key.ptr + 1, end, position);
+    const bool is_whole = value.ptr == end || (value.ptr + 1 == end && *value.ptr == '\r');
+    if (value.ec != std::errc() || !is_whole) {
+      return {{}, fmt::format("line {}: is no number and position, parted by a tab", line)};
+    }
+    index.positions.push_back(position);
+  }
+  if (index.positions.empty()) index.problem = "lists no record";
+  return index;
 }
 
 void append_record(std::vector<std::uint8_t>& out, std::int32_t label, std::uint64_t id,

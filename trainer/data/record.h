@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // MXNet's RecordIO, as dmlc-core defines it: little-endian words, a magic and a part's
@@ -53,6 +54,13 @@ struct ParsedLabel {
   std::string problem;
 };
 ParsedLabel parse_label(std::span<const std::uint8_t> content);
+
+// What a .idx says: a record a line, its number and where it begins.
+struct ParsedIndex {
+  std::vector<std::uint64_t> positions;
+  std::string problem;  // "line 2: is no number and position, parted by a tab"
+};
+ParsedIndex parse_index(std::string_view text);
 
 // Appends a record as MXNet writes it.
 void append_record(std::vector<std::uint8_t>& out, std::int32_t label, std::uint64_t id,

@@ -94,11 +94,54 @@ void RecordFile::find_records() {
   offsets_.push_back(bytes_);
 }
 
+void RecordFile::order_by(const fs::path& index) {
+  const std::vector<std::uint8_t> bytes = read_file(index);
+  const ParsedIndex parsed =
+      parse_index({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!parsed.problem.empty()) refuse(index, parsed.problem);
+  std::vector<std::int32_t> order;
+  std::vector<bool> is_taken(labels_.size());
+  const std::span starts = std::span(offsets_).first(labels_.size());
+  for (const std::uint64_t position : parsed.positions) {
+    const auto found = std::ranges::lower_bound(starts, position);
+    const auto at = static_cast<std::size_t>(found - starts.begin());
+    const bool is_there = found != starts.end() && *found == position;
+    if (!is_there || is_taken[at]) {
+      refuse(index,
+             fmt::format("line {}: {} byte {} of {}; it is of another file: write it anew, or "
+                         "remove it",
+                         order.size() + 1,
+                         is_there ? "lists again the record at" : "no record begins at", position,
+                         shown(path_.filename())));
+    }
+    is_taken[at] = true;
+    order.push_back(static_cast<std::int32_t>(at));
+  }
+  order_ = std::ranges::is_sorted(order) && order.size() == labels_.size()
+               ? std::vector<std::int32_t>()
+               : std::move(order);
+}
+
+void RecordFile::hold() {
+  std::vector<std::uint8_t> all(bytes_);
+  if (read_at(0, all) != all.size()) refuse_shorter();
+  held_ = std::move(all);
+}
+
+void RecordFile::refuse_shorter() const {
+  refuse(path_, fmt::format("is shorter than when it was opened, {} bytes", bytes_));
+}
+
 void RecordFile::read(std::int64_t index, std::vector<std::uint8_t>& bytes) const {
-  const auto at = static_cast<std::size_t>(index);
+  const std::size_t at = place(index);
+  if (!held_.empty()) {
+    const auto held = std::span(held_).first(offsets_[at + 1]).subspan(offsets_[at]);
+    bytes.assign(held.begin(), held.end());
+    return;
+  }
   bytes.resize(offsets_[at + 1] - offsets_[at]);
   if (read_at(offsets_[at], bytes) == bytes.size()) return;
-  refuse(path_, fmt::format("is shorter than when it was opened, {} bytes", bytes_));
+  refuse_shorter();
 }
 
 std::vector<fs::path> record_files(const fs::path& path, const std::string& name) {

@@ -22,14 +22,28 @@ class RecordFile {
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
+  // Takes the records that a .idx lists, in its order. Throws Error (65) with its line when it is
+  // not of this file.
+  void order_by(const std::filesystem::path& index);
+
+  // Keeps the whole file in memory, for reading without the kernel. Throws Error (65) when it has
+  // changed.
+  void hold();
+
   const std::filesystem::path& path() const { return path_; }
-  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
-  std::int32_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::int64_t size() const { return std::ssize(order_.empty() ? labels_ : order_); }
+  std::int32_t label(std::int64_t index) const { return labels_[place(index)]; }
   // Its bytes as they are stored, for parse_record. Throws Error (65) when the file has changed.
   void read(std::int64_t index, std::vector<std::uint8_t>& bytes) const;
 
  private:
   void find_records();
+  [[noreturn]] void refuse_shorter() const;
+  std::size_t place(std::int64_t index) const {
+    const auto at = static_cast<std::size_t>(index);
+    return order_.empty() ? at : static_cast<std::size_t>(order_[at]);
+  }
   std::size_t read_at(std::uint64_t offset, std::span<std::uint8_t> bytes) const;
 
   const std::filesystem::path path_;
@@ -37,6 +51,8 @@ class RecordFile {
   std::uint64_t bytes_ = 0;
   std::vector<std::uint64_t> offsets_;  // of each record, and the end
   std::vector<std::int32_t> labels_;
+  std::vector<std::uint8_t> held_;   // all bytes, or none
+  std::vector<std::int32_t> order_;  // places in labels_; empty: as they stand
 };
 
 // The files of one part: `path` itself when it is a .rec, else NAME.rec or NAME-*-of-*.rec in it.

@@ -16,13 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of all files of a part: what is as small is held in memory, as IDX is. Small raw images would
+// else cost more to ask for than to train on.
+constexpr std::uint64_t kHeldBytes = std::uint64_t{64} << 20;
+
 class RecordDataset final : public Dataset {
  public:
   RecordDataset(const std::vector<fs::path>& paths, const PictureOptions& options)
       : options_(options) {
     for (const fs::path& path : paths) {
       files_.emplace_back(path);
+      const fs::path index = fs::path(path).replace_extension(".idx");
+      if (is_present(index)) files_.back().order_by(index);
       size_ += files_.back().size();
+    }
+    std::uint64_t bytes = 0;
+    for (const RecordFile& file : files_) bytes += file.bytes();
+    if (bytes <= kHeldBytes) {
+      for (RecordFile& file : files_) file.hold();
     }
     for (std::int64_t id = 0; id < size_; ++id) classes_ = std::max(classes_, label(id) + 1L);
     shape_ = shape_of_first();

@@ -19,6 +19,7 @@ class RepeatedChannels final : public Dataset {
   }
   std::int64_t classes() const override { return dataset_->classes(); }
   std::int32_t label(std::int64_t id) const override { return dataset_->label(id); }
+  std::string class_name(std::int32_t label) const override { return dataset_->class_name(label); }
 
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
     const augment::Image image = dataset_->read(id, scratch);

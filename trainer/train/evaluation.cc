@@ -1,5 +1,7 @@
 #include "trainer/train/evaluation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -107,7 +109,12 @@ Scores evaluate(Executables& executables, const data::Dataset& dataset,
   comm::Reduction reduction;
   for (std::size_t i = 0; i < parts.size(); ++i) reduction.parts.push_back(parts.part(i));
   communicator.wait(communicator.all_reduce_sum(cut.reduction(), std::move(reduction)));
-  return decode(memory.snapshot(parts.part(0))());
+  const Scores scores = decode(memory.snapshot(parts.part(0))());
+  if (scores.samples == 0 && dataset.size() > 0) {
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[data] none of the {} test samples can be read", dataset.size()));
+  }
+  return scores;
 }
 
 }  // namespace coxswain::train

@@ -52,7 +52,7 @@ std::optional<data::BatchRequest> LeasedBatches::next() {
   }
   const MicroBatch& micro = plan_.micro_batches[next_micro_++];
   return data::BatchRequest{
-      {micro.sample_ids.begin(), micro.sample_ids.end()}, sequence_->epoch(), 0};
+      {micro.sample_ids.begin(), micro.sample_ids.end()}, sequence_->epoch(), 0, micro.before};
 }
 
 }  // namespace coxswain::train

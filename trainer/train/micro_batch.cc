@@ -30,7 +30,9 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
                                   options.seed,
                                   rows.epoch,
                                   rows.valid,
-                                  divisor});
+                                  divisor,
+                                  rows.partner_labels,
+                                  rows.shares});
     executable.write_sums(parameters.gradients(parameters.layout().control()));
     fail_here(options, at, Phase::kBackward);
     backend::backward(executable, [&](int complete) { now.strategy->gradients_ready(complete); });

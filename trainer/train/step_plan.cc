@@ -15,8 +15,22 @@ Rows slice(Rows rows, int index, int parts) {
                       static_cast<std::size_t>(range.last - range.first));
 }
 
-void append(std::vector<MicroBatch>& out, Rows rows, int part, int shard, int accumulate) {
-  for (int i = 0; i < accumulate; ++i) out.push_back({slice(rows, i, accumulate), part, shard});
+// The last row before those of `index`, of the `count` that a step's rows are dealt to; -1: none.
+template <class RowsOf>
+std::int64_t row_before(const RowsOf& rows_of, int index, int count) {
+  for (int i = 1; i <= count; ++i) {
+    const Rows rows = rows_of((index + count - i) % count);
+    if (!rows.empty()) return rows.back();
+  }
+  return -1;
+}
+
+void append(std::vector<MicroBatch>& out, Rows rows, int part, int shard, int accumulate,
+            std::int64_t before) {
+  for (int i = 0; i < accumulate; ++i) {
+    out.push_back({slice(rows, i, accumulate), part, shard, before});
+    if (!out.back().sample_ids.empty()) before = out.back().sample_ids.back();
+  }
 }
 
 std::int64_t non_empty(Rows rows, int accumulate) {
@@ -40,22 +54,24 @@ StepPlan plan_step(const StepCut& cut, const data::EpochOrder& order, std::int64
   StepPlan plan;
   plan.global_count = order.global_count(step);
   if (cut.virtual_shards == 0) {
-    append(plan.micro_batches, order.rank_rows(step, rank), 0, 0, cut.accumulate);
+    const auto rows_of = [&](int r) { return order.rank_rows(step, r); };
+    append(plan.micro_batches, rows_of(rank), 0, 0, cut.accumulate,
+           row_before(rows_of, rank, cut.world_size));
     for (int r = 0; r < cut.world_size; ++r) {
-      plan.statistic_parts += non_empty(order.rank_rows(step, r), cut.accumulate);
+      plan.statistic_parts += non_empty(rows_of(r), cut.accumulate);
     }
     return plan;
   }
+  const auto rows_of = [&](int shard) { return order.shard_rows(step, shard, cut.virtual_shards); };
   const auto parts = comm::parts_of(cut.virtual_shards, cut.world_size, rank);
   for (std::size_t part = 0; part < parts.size(); ++part) {
     for (int shard = parts[part].first; shard < parts[part].last; ++shard) {
-      append(plan.micro_batches, order.shard_rows(step, shard, cut.virtual_shards),
-             static_cast<int>(part), shard - parts[part].first, cut.accumulate);
+      append(plan.micro_batches, rows_of(shard), static_cast<int>(part), shard - parts[part].first,
+             cut.accumulate, row_before(rows_of, shard, cut.virtual_shards));
     }
   }
   for (int shard = 0; shard < cut.virtual_shards; ++shard) {
-    plan.statistic_parts +=
-        non_empty(order.shard_rows(step, shard, cut.virtual_shards), cut.accumulate);
+    plan.statistic_parts += non_empty(rows_of(shard), cut.accumulate);
   }
   return plan;
 }

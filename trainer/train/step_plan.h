@@ -16,6 +16,9 @@ struct MicroBatch {
   int part = 0;  // which of this rank's parts of the reduction its gradients belong to
   int shard =
       0;  // index within the part: shards are added by halving, micro-batches of one shard in order
+  // The sample before the first, in the step's order over all ranks; before its first comes its
+  // last. Where samples are mixed each one's partner is the one before it.
+  std::int64_t before = -1;
 };
 
 // View. What one rank does in one step. Pure: the same on every rank for the same arguments.

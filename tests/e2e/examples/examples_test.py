@@ -40,6 +40,7 @@ TRAINED = {
     "mlp.yaml": Example(1, 0.90, 1, 0.50, {}),
     "mnist.yaml": Example(10, 0.993, 2, 0.85, {}),
     "singa.yaml": Example(10, 0.977, 4, 0.65, {}),
+    "singa-one-rank.yaml": Example(10, 0.982, 3, 0.60, {}),
     "mxnet.yaml": Example(2, 0.95, 3, 0.30, {}),
     "keras.yaml": Example(8, 0.985, 3, 0.50, {}),
     "elastic.yaml": Example(10, 0.993, 2, 0.85, {}),
@@ -207,6 +208,14 @@ def check_pictures(name, training, test, changes, pack=False):
     return check
 
 
+def check_few_steps(name, changes):
+    """What is for more ranks or other pictures than are here: an epoch of small steps, on the first digits."""
+    def check(directory, _full, small):
+        text = changed(name, {**changes, r"epochs: 8": "epochs: 1", r"batchSize: \d+": "batchSize: 64"})
+        return train(directory, text, 1, 0.4, ["--volume", f"data={small}"])[1]
+    return check
+
+
 def check_pytorch(directory, _full, _small):
     found = python_with_torch()
     if found is None:
@@ -256,6 +265,10 @@ def main():
                    "batchSize: 256": "batchSize: 4", "replicas: 2": "replicas: 1",
                    # a handful of images: no rate of a large batch
                    "lr: 1.0": "lr: 0.001"}),
+               "fashion.yaml": check_few_steps("fashion.yaml", {
+                   r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}"}),
+               **{f"keras-{batch}.yaml": check_few_steps(f"keras-{batch}.yaml", {
+                   **WITH_DATA, "slotsPerWorker: 4": "slotsPerWorker: 1"}) for batch in (512, 2048)},
                "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks} | {"d2l-all-reduce.yaml"}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}

@@ -181,6 +181,36 @@ TEST_F(ImageFolderTest, passes_bad_pictures_over_when_asked) {
             "65 [data] DIR/train/cat/2.png: is neither JPEG nor PNG");
 }
 
+// Nothing stands in its place there: no sample counts twice.
+TEST_F(ImageFolderTest, leaves_bad_pictures_out_of_evaluation) {
+  put("train/cat/1.png", "grey.png");
+  put("train/cat/2.png", "turned.jpg.ppm");
+  put("train/dog/1.png", "rgb.png");
+  const auto dataset = open();
+  for (const int workers : {1, 4}) {
+    BadSampleLog log;
+    int batches = 0;
+    DataLoader loader(*dataset, {{}, false, 0, 4, workers, &log},
+                      [&]() -> std::optional<BatchRequest> {
+                        if (++batches > 3) return std::nullopt;
+                        if (batches == 3) return BatchRequest{{1}, 0, 4};
+                        return BatchRequest{{0, 1, 2}, 0, 4};
+                      });
+    for (int i = 0; i < 2; ++i) {
+      const HostBatch* batch = loader.next();
+      ASSERT_EQ(batch->valid, 2);
+      EXPECT_EQ(batch->labels.size(), 4U);
+      EXPECT_EQ(batch->labels[0], 0);
+      EXPECT_EQ(batch->labels[1], 1);
+      EXPECT_EQ(batch->sample_ids[1], 2);
+      EXPECT_EQ(std::vector(batch->images.begin() + 819, batch->images.begin() + 2 * 819),
+                test::read_ppm("rgb.png.ppm").pixels);
+    }
+    EXPECT_EQ(loader.next()->valid, 0);
+    EXPECT_EQ(log.count(), 1);
+  }
+}
+
 TEST_F(ImageFolderTest, wants_one_size_or_a_step_that_makes_it) {
   put("train/cat/1.png", "rgb.png");
   put("train/cat/2.png", "photo.png");

@@ -53,6 +53,45 @@ TEST_F(RecordTest, reads_what_was_packed) {
   EXPECT_THAT(dataset->name(1), ::testing::EndsWith("train.rec: record 1"));
 }
 
+TEST_F(RecordTest, takes_the_records_of_an_index_in_its_order) {
+  write(of_pictures());
+  const std::uint64_t second = [&] {
+    Bytes first;
+    append_record(first, 1, 7, test::file_bytes(test::picture_file("rgb.png")));
+    return first.size();
+  }();
+  const auto put = [&](const std::string& text) {
+    test::write_file(path() / "train.idx", {text.begin(), text.end()});
+  };
+  put(fmt::format("8\t{}\n7\t0\n", second));
+  const auto dataset = open();
+  ASSERT_EQ(dataset->size(), 2);
+  EXPECT_EQ(dataset->label(0), 0);
+  EXPECT_EQ(dataset->label(1), 1);
+  EXPECT_EQ(bytes_of(*dataset, 1), test::read_ppm("rgb.png.ppm").pixels);
+  put(fmt::format("8\t{}\r\n", second));
+  EXPECT_EQ(open()->size(), 1);
+  put(fmt::format("7\t0\n8\t{}", second));
+  EXPECT_EQ(open()->label(0), 1);
+
+  const auto problem_of = [&](const std::string& text) {
+    put(text);
+    return error_of([&] { open(); }, path());
+  };
+  const auto wrong = [](const std::string& what) { return "65 [data] DIR/train.idx: " + what; };
+  EXPECT_EQ(
+      problem_of("7\t0\n8\t4\n"),
+      wrong("line 2: no record begins at byte 4 of train.rec; it is of another file: write it "
+            "anew, or remove it"));
+  EXPECT_EQ(problem_of("7\t0\n8\t0\n"),
+            wrong("line 2: lists again the record at byte 0 of train.rec; it is of another file: "
+                  "write it anew, or remove it"));
+  for (const std::string text : {"7 0\n", "\n", "x\t0\n", "7\t\n", "7\t0x\n", "7\t-1\n"})
+    EXPECT_EQ(problem_of(text), wrong("line 1: is no number and position, parted by a tab"))
+        << text;
+  EXPECT_EQ(problem_of(""), wrong("lists no record"));
+}
+
 // mxnet.recordio.MXRecordIO wrote it: two images, of bytes that hold the magic at 0, 4 and 6.
 TEST_F(RecordTest, reads_mxnets_own_file) {
   const RecordFile records{test::picture_file("mxnet.rec")};
@@ -141,10 +180,13 @@ TEST_F(RecordTest, finds_its_files) {
 
 TEST_F(RecordTest, tells_when_a_file_shrinks) {
   write(of_pictures());
-  const auto dataset = open();
+  const auto held = open();  // it is small
+  const RecordFile records{file()};
   fs::resize_file(file(), 60);
-  EXPECT_THAT(error_of([&] { bytes_of(*dataset, 0); }, path()),
+  Bytes bytes;
+  EXPECT_THAT(error_of([&] { records.read(0, bytes); }, path()),
               ::testing::HasSubstr("DIR/train.rec: is shorter than when it was opened"));
+  EXPECT_EQ(bytes_of(*held, 0), test::read_ppm("rgb.png.ppm").pixels);
 }
 
 TEST(Record, refuses_any_truncation) {

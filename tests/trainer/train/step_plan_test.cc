@@ -35,6 +35,24 @@ TEST(StepPlan, gives_every_row_of_a_step_to_exactly_one_rank_whatever_the_cut) {
   }
 }
 
+TEST(StepPlan, knows_the_sample_before_each_whatever_the_cut) {
+  const std::vector<StepCut> cuts = {{1, 0, 1}, {3, 0, 2}, {4, 8, 2}, {30, 0, 1}, {1, 0, 40}};
+  for (const StepCut& cut : cuts) {
+    const data::EpochOrder epoch = order(100, 24, cut.world_size);
+    for (std::int64_t step = 0; step < epoch.steps(); ++step) {
+      std::int64_t before = all_ids(cut, epoch, step).back();
+      for (int rank = 0; rank < cut.world_size; ++rank) {
+        for (const MicroBatch& micro : plan_step(cut, epoch, step, rank).micro_batches) {
+          if (micro.sample_ids.empty()) continue;
+          EXPECT_EQ(micro.before, before)
+              << cut.world_size << " ranks, " << cut.accumulate << " parts, rank " << rank;
+          before = micro.sample_ids.back();
+        }
+      }
+    }
+  }
+}
+
 TEST(StepPlan, counts_the_batches_whose_statistics_are_summed) {
   struct Row {
     StepCut cut;

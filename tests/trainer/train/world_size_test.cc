@@ -99,6 +99,19 @@ TEST(WorldSize, scales_the_learning_rate_for_the_global_batch_when_told) {
   }
 }
 
+TEST(WorldSize, does_not_matter_where_samples_are_mixed) {
+  TrainOptions options = with(rules()[0], 5);
+  const Outcome plain = run(options, {.size = 1, .training = &small_images()});
+  options.preprocessing = {augment::Mixup{1}, augment::Cutmix{}};
+  const Outcome alone = run(options, {.size = 1, .training = &small_images()});
+  EXPECT_GT(relative_distance(alone.weights, plain.weights), 1e-4);
+  for (const int size : {2, 3, 5}) {
+    options.data_workers = size;
+    const Outcome together = run(options, {.size = size, .training = &small_images()});
+    EXPECT_LE(relative_distance(alone.weights, together.weights), 1e-6) << size << " ranks";
+  }
+}
+
 struct Network {
   Model model;
   tensor::Shape image;
@@ -113,6 +126,7 @@ TrainOptions any_world_size(const Network& network) {
   options.batch_size = 17;
   options.accumulate = network.accumulate;
   options.epochs = 1;
+  options.preprocessing = {augment::Mixup{}};
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "trainer/backend/cuda/weight_layout.h"
+#include "trainer/contract/error.h"
 #include "trainer/tensor/device_span.h"
 #include "trainer/tensor/pixels.h"
 
@@ -102,6 +103,8 @@ void CudaExecutable::bind() {
 
 void CudaExecutable::load(const Batch& batch) {
   check(program_, batch);
+  if (!batch.shares.empty())
+    throw Error(ExitCode::kBadInput, "[backend] mixup and cutmix are not in device: cuda yet");
   bind();
   next_step_ = 0;
   const tensor::Shape& shape = program_.graph.input().shape;

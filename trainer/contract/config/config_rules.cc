@@ -125,6 +125,8 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
 void check_device(const TrainerConfig& config, const ReportRule& report) {
   if (config.device == Device::kCuda && config.precision != Precision::kFp32)
     report("device", "cuda computes in precision: fp32 alone in this version");
+  if (config.device == Device::kCuda && augment::mixes(config.data.augment))
+    report("device", "cuda has no mixup or cutmix in this version: leave them out of data.augment");
 }
 
 }  // namespace
