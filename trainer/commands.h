@@ -34,7 +34,8 @@ struct CommandLine {
   std::string log_format = "text";        // text | json
   bool print_config = false;
   std::string checkpoint;  // eval, export: a checkpoint folder, or the directory that holds them
-  std::string output;      // export: FILE.safetensors
+  std::string output;      // export: a file
+  std::string format = "safetensors";  // export: safetensors | npz
   std::string launcher = "mpi";      // worker: mpi | env
   std::vector<std::string> command;  // worker, rank: CMD...
   PackFlags pack;

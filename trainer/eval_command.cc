@@ -73,11 +73,16 @@ int run_eval(const CommandLine& line) {
   return 0;
 }
 
-// The model's file of a checkpoint is what other programs read: verified, then copied.
+// The model's file of a checkpoint is what other programs read: verified, then copied, or written
+// as NumPy reads it.
 int run_export(const CommandLine& line) {
   const auto [path, contents] = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
-  checkpoint::export_model(files, path, line.output);
+  if (line.format == "npz") {
+    checkpoint::export_npz(files, contents.model, line.output);
+  } else {
+    checkpoint::export_model(files, path, line.output);
+  }
   fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
              contents.state.step, path.string());
   return 0;

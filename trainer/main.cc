@@ -100,8 +100,11 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
                      "a checkpoint, or the directory that holds them")
         ->required();
   }
-  if (name == "export")
-    command->add_option("--output", line.output, "FILE.safetensors")->required();
+  if (name == "export") {
+    command->add_option("--output", line.output, "a new file, or one to be replaced")->required();
+    command->add_option("--format", line.format, "safetensors, or npz (NumPy's)")
+        ->check(CLI::IsMember({"safetensors", "npz"}));
+  }
   if (name == "preview") add_preview_flags(*command, line.preview);
   if (name == "pack") add_pack_flags(*command, line.pack);
   if (name == "worker") {
@@ -129,7 +132,8 @@ int parse_and_run(int argc, char** argv) {
   add("server", "hold and update the weights of a job that trains with servers",
       coxswain::run_server);
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
-  add("export", "write a checkpoint's weights as one safetensors file", coxswain::run_export);
+  add("export", "write a checkpoint's weights as one file, safetensors or npz",
+      coxswain::run_export);
   add("pack", "make MXNet's .rec files of pictures, and check them", coxswain::run_pack);
   add("preview", "draw samples with their labels, as they are trained on",
       coxswain::run_preview);

@@ -96,7 +96,8 @@ class CommandsTest(unittest.TestCase):
                 self.assert_refused(2, f"{flag} needs a value", "coxswain-trainer", "train",
                                     *arguments)
         for command in (["eval", "--checkpoint="], ["export", "--checkpoint=", "--output=x"],
-                        ["export", "--checkpoint=x", "--output="], ["bench", "--seconds="],
+                        ["export", "--checkpoint=x", "--output="],
+                        ["export", "--checkpoint=x", "--output=x", "--format="], ["bench", "--seconds="],
                         ["worker", "--launcher="]):
             self.assert_refused(2, "needs a value", "coxswain-trainer", *command)
 
@@ -115,6 +116,7 @@ class CommandsTest(unittest.TestCase):
                 (trainer, ["models", "--", "x"], "--"),
                 (trainer, ["train", "--\x1b[31mlr=1"], r"unknown flag"),
                 (trainer, ["train", "--model=" + "x" * 4000], "--model"),
+                (trainer, ["export", "--checkpoint=x", "--output=y", "--format=onnx"], "--format"),
                 *[(trainer, ["bench", f"--seconds={text}"], "--seconds")
                   for text in ("0", "-1", "nan", "inf", "1e9", "x")]]
         for program, arguments, holds in rows:

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/file_system.h"
 
 namespace coxswain::checkpoint {
@@ -12,5 +13,10 @@ namespace coxswain::checkpoint {
 // volume fails.
 void export_model(FileSystem& files, const std::filesystem::path& checkpoint,
                   const std::filesystem::path& output);
+
+// Likewise, tensors as an .npz file. Throws Error also for what has no place in one: 2 for more
+// than 4 GiB, 65 for a tensor whose name would be none for a file.
+void export_npz(FileSystem& files, const std::vector<NamedTensor>& tensors,
+                const std::filesystem::path& output);
 
 }  // namespace coxswain::checkpoint

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""What `export` writes, as other programs read it: an .npz holds the tensors of the safetensors file, bit for bit."""
+import ast
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+TRAINER = pathlib.Path(os.environ["COXSWAIN_BIN"]) / "coxswain-trainer"
+MODELS = {"mlp": "1,6,6", "resnet18": "3,32,32"}
+
+
+def of_safetensors(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8:8 + length]), data[8 + length:]
+    return {name: (tuple(place["shape"]), body[slice(*place["data_offsets"])]) for name, place in header.items()}
+
+
+def of_npy(data):
+    """NEP 1, version 1.0, of float32 alone."""
+    assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
+    (length,) = struct.unpack("<H", data[8:10])
+    header = ast.literal_eval(data[10:10 + length].decode())
+    assert header["descr"] == "<f4" and not header["fortran_order"], header
+    return header["shape"], data[10 + length:]
+
+
+class ExportTest(unittest.TestCase):
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="export-")
+        self.addCleanup(top.cleanup)
+        self.place = pathlib.Path(top.name)
+
+    def run_trainer(self, *arguments):
+        return subprocess.run([TRAINER, *arguments], cwd=self.place, capture_output=True, text=True, timeout=60,
+                              check=False)
+
+    def train(self, model):
+        done = self.run_trainer("train", f"--model={model}", "--data.format=synthetic", "--data.size=8",
+                                f"--data.shape=[{MODELS[model]}]", "--batchSize=4", "--steps=2", "--threads=1",
+                                "--evaluate.everyEpochs=0", f"--checkpoint.path={self.place / model}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def export(self, model, output, *flags):
+        done = self.run_trainer("export", "--checkpoint", model, "--output", output, *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.place / output
+
+    def test_formats_hold_the_same_tensors(self):
+        for model in MODELS:
+            with self.subTest(model=model):
+                self.train(model)
+                expected = of_safetensors(self.export(model, f"{model}.safetensors"))
+                again = of_safetensors(self.export(model, f"{model}.also", "--format", "safetensors"))
+                self.assertEqual(again, expected)
+                with zipfile.ZipFile(self.export(model, f"{model}.npz", "--format", "npz")) as archive:
+                    self.assertIsNone(archive.testzip())
+                    found = {name.removesuffix(".npy"): of_npy(archive.read(name)) for name in archive.namelist()}
+                self.assertGreater(len(found), 3)
+                self.assertEqual(found, expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
