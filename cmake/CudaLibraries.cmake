@@ -16,10 +16,15 @@ find_package(CUDAToolkit 13 REQUIRED)
 
 find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${wheels}/nvidia/cudnn/include REQUIRED)
 find_library(CUDNN_LIBRARY cudnn HINTS ${wheels}/nvidia/cudnn/lib REQUIRED)
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${wheels}/nvidia/nccl/include REQUIRED)
+find_library(NCCL_LIBRARY nccl HINTS ${wheels}/nvidia/nccl/lib REQUIRED)
 find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h HINTS ${wheels}/include REQUIRED)
 add_library(cudnn::cudnn UNKNOWN IMPORTED)
 set_target_properties(cudnn::cudnn PROPERTIES
   IMPORTED_LOCATION ${CUDNN_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
+add_library(nccl::nccl UNKNOWN IMPORTED)
+set_target_properties(nccl::nccl PROPERTIES
+  IMPORTED_LOCATION ${NCCL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${NCCL_INCLUDE_DIR})
 add_library(cudnn::frontend INTERFACE IMPORTED)
 set_target_properties(cudnn::frontend PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_FRONTEND_INCLUDE_DIR}

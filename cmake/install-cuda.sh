@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings CUDA's compiler and libraries as wheels of PyPI (1.2 GB to fetch, 2.0 GB installed), no GPU needed, and prints
+# Brings CUDA's compiler and libraries as wheels of PyPI (1.5 GB to fetch, 2.3 GB installed), no GPU needed, and prints
 # where they are. Does nothing, at once, when they are there. COXSWAIN_CUDA_HOME says where; by default
 # ~/.cache/coxswain/cuda.
 set -euo pipefail

@@ -133,7 +133,7 @@ TRAINER_FLAGS = {
     "B103 batchSize 2^31": (["--batchSize=2147483648"], 2, "1..1048576"),
     "B105 epochs -1": (["--epochs=-1"], 2, "--epochs: out of range"),
     "B106 seed 2^64": (["--seed=18446744073709551616"], 2, "0..18446744073709551615"),
-    "B107 device": (["--device=auto"], 2, '"auto" is not in this version; write one of cpu, cuda'),
+    "B107 device": (["--device=gpu"], 2, 'must be one of cpu, cuda, auto'),
     "B107 device of another build": (["--device=cuda"], 65, "this program was built without CUDA"),
     "B114 data.path missing": (
         ["--data.format=mnist", "--data.path=/nowhere"], 65, "/nowhere: No such file"),

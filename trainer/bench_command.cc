@@ -128,7 +128,7 @@ int run_bench(const CommandLine& line) {
   const int rank = communicator->rank();
   std::atomic<bool> stop = false;
   RateRecorder recorder(line.seconds, stop);
-  const auto backend = make_backend(config, options.threads);
+  const auto backend = make_backend(config, options.threads, gpu_of_rank(config));
   train::SaveGate saves;
   train::train(options,
                {*backend, *training, nullptr, std::move(communicator),

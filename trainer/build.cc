@@ -11,6 +11,7 @@
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/constants.h"
 #include "trainer/cpu_quota.h"
+#include "trainer/gpu_choice.h"
 #include "trainer/graph/models/models.h"
 
 namespace coxswain {
@@ -213,8 +214,18 @@ int threads_per_rank(const TrainerConfig& config, int ranks_here) {
   return std::max(1, cores() / std::max(1, ranks_here));
 }
 
-std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads) {
-  if (config.device == Device::kCuda) return backend::make_cuda_backend(0);
+std::optional<int> gpu_of_rank(const TrainerConfig& config, int ranks_here, int local_rank) {
+  if (config.device == Device::kCpu) return std::nullopt;
+  return choose_gpu(config.device,
+                    {.gpus = backend::count_gpus(),
+                     .ranks_here = ranks_here,
+                     .local_rank = local_rank,
+                     .visible = contract::lookup_environment("CUDA_VISIBLE_DEVICES").value_or("")});
+}
+
+std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads,
+                                               std::optional<int> gpu) {
+  if (gpu) return backend::make_cuda_backend(*gpu);
   return backend::make_onednn_backend(
       {.threads = threads, .winograd = config.convolution == Convolution::kWinograd});
 }

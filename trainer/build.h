@@ -28,7 +28,12 @@ int threads_per_rank(const contract::TrainerConfig& config, int ranks_here);
 // Threads of each of `ranks_here` ranks that read and prepare images.
 int loader_threads(const contract::TrainerConfig& config, int ranks_here);
 
-std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& config, int threads);
+// The GPU that a rank computes on, with what its process sees (choose_gpu); nothing: the CPU.
+std::optional<int> gpu_of_rank(const contract::TrainerConfig& config, int ranks_here = 1,
+                               int local_rank = 0);
+
+std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& config, int threads,
+                                               std::optional<int> gpu);
 
 // `env` is that of a rank in a job, or nothing for a training started by hand.
 train::TrainOptions make_train_options(const contract::TrainerConfig& config,

@@ -61,12 +61,13 @@ comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) 
 
 std::unique_ptr<comm::Communicator> join_over_tcp(
     const TrainerConfig& config, const WorkerEnv& env,
-    std::function<void(const comm::PeerLost&)> on_lost) {
+    std::function<void(const Error&)> on_lost) {
   const comm::TcpOptions options = tcp_options(config, env);
   comm::WiredOptions wired;
   wired.startup_deadline = options.startup_deadline + std::chrono::seconds(10);
   wired.step_deadline = std::chrono::seconds(config.step_deadline_seconds);
-  wired.on_lost = std::move(on_lost);
+  wired.on_lost = on_lost;
+  wired.on_given_up = std::move(on_lost);
   wired.on_late = tell_late;
   return comm::make_wired_communicator([options] { return comm::open_tcp_wire(options); },
                                        std::move(wired));
@@ -102,13 +103,14 @@ void require_codec_for_those_who_sum(const TrainerConfig& config,
 
 std::unique_ptr<comm::Communicator> join(const TrainerConfig& config,
                                          const std::optional<WorkerEnv>& env,
-                                         std::function<void(const comm::PeerLost&)> on_lost) {
+                                         std::function<void(const Error&)> on_lost) {
   const auto backend = config.communication.backend;
   if (under_mpirun()) {
     if (backend == CommunicationBackend::kTcp)
       refuse_backend("tcp", "mpirun started this process: write mpi");
     comm::MpiOptions options = mpi_options(config);
-    options.on_lost = std::move(on_lost);
+    options.on_lost = on_lost;
+    options.on_given_up = std::move(on_lost);
     options.on_late = tell_late;
     return comm::make_mpi_communicator(options);
   }
@@ -136,7 +138,7 @@ bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
 
 std::unique_ptr<comm::Communicator> make_communicator(
     const TrainerConfig& config, const std::optional<WorkerEnv>& env,
-    std::function<void(const comm::PeerLost&)> on_lost) {
+    std::function<void(const Error&)> on_lost) {
   require_codec_for_those_who_sum(config, env);
   if (trains_apart(config, env)) return comm::make_solo_communicator();
   auto communicator = join(config, env, std::move(on_lost));
@@ -200,6 +202,13 @@ std::vector<net::Address> server_addresses(const WorkerEnv& env) {
     addresses.push_back({text.substr(0, colon), std::stoi(text.substr(colon + 1))});
   }
   return addresses;
+}
+
+int place_on_this_machine(const std::optional<contract::WorkerEnv>& env, int rank) {
+  const auto local = lookup_environment("OMPI_COMM_WORLD_LOCAL_RANK");
+  if (local.has_value()) return std::max(0, std::atoi(local->c_str()));
+  if (!env.has_value()) return 0;
+  return env->run_dir.empty() ? rank % env->slots : rank;
 }
 
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env) {

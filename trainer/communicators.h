@@ -31,10 +31,10 @@ std::optional<std::int64_t> staleness_bound(const contract::TrainerConfig& confi
 // Over MPI when mpirun started this process, over TCP in a job whose ranks it does not start, else
 // of one rank, as for a worker that trains apart; throws Error(65) when there should be more, or
 // `communication.backend` says otherwise. `on_lost` is called on the communication thread as soon
-// as a peer is lost, even while this rank computes; it leaves the process.
+// as a peer is lost or given up, even while this rank computes; it leaves the process.
 std::unique_ptr<comm::Communicator> make_communicator(
     const contract::TrainerConfig& config, const std::optional<contract::WorkerEnv>& env,
-    std::function<void(const comm::PeerLost&)> on_lost);
+    std::function<void(const Error&)> on_lost);
 
 // What a process of a job says of itself to the others, and the key that they share. `rank`: among
 // the workers' ranks or the servers. Throws Error(65).
@@ -46,6 +46,9 @@ int rank_of_this_process();
 
 // The job's parameter servers, in order.
 std::vector<net::Address> server_addresses(const contract::WorkerEnv& env);
+
+// Of those, from 0, the place of `rank`.
+int place_on_this_machine(const std::optional<contract::WorkerEnv>& env, int rank);
 
 // How many ranks share this machine's cores.
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env);

@@ -39,7 +39,7 @@ int run_eval(const CommandLine& line) {
   const contract::TrainerConfig config = read_configuration(line).config;
   auto [path, contents] = load_checkpoint(line.checkpoint);
   const auto dataset = open_test_set(config);
-  const auto backend = make_backend(config, threads_per_rank(config, 1));
+  const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
   const train::TrainOptions options = make_train_options(config, std::nullopt);
   const tensor::Shape input =
       augment::result_of(train::evaluation_steps(options), dataset->sample_shape());

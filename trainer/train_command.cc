@@ -5,15 +5,20 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 #include "trainer/build.h"
+#include "trainer/comm/nccl/nccl_communicator.h"
 #include "trainer/commands.h"
 #include "trainer/communicators.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/printable.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
+#include "trainer/gpu_choice.h"
 #include "trainer/report/json_log.h"
 #include "trainer/report/observers.h"
 #include "trainer/report/progress_bar.h"
@@ -37,15 +42,37 @@ using contract::WorkerEnv;
 std::atomic<bool> stop_requested = false;
 train::SaveGate saves;
 
+// What NCCL runs on this rank's GPU: to be ended before the process is.
+class GpuSums {
+ public:
+  void begin(std::function<bool()> abort) {
+    const std::lock_guard lock(mutex_);
+    abort_ = std::move(abort);
+  }
+  void end() {
+    std::unique_lock lock(mutex_);
+    const auto abort = std::exchange(abort_, nullptr);
+    lock.unlock();
+    if (abort && !abort()) fmt::print(stderr, "coxswain-trainer: NCCL did not let go of the GPU\n");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<bool()> abort_;
+};
+GpuSums gpu_sums;
+
 constexpr std::chrono::seconds kSaveLimit{300};  // as long as a save may take
 
 // Ends the process without unwinding, since one rank alone can't close MPI; on any thread. A save
-// under way comes first: it is of a step that all ranks agreed on.
+// under way comes first: it is of a step that all ranks agreed on. None comes later: once sums were
+// ended, what lies on a GPU is no step's.
 [[noreturn]] void leave_at_once(ExitCode code) {
-  if (!saves.wait(kSaveLimit)) {
+  if (!saves.close(kSaveLimit)) {
     fmt::print(stderr, "coxswain-trainer: a save did not end within {} s: left without it\n",
                kSaveLimit.count());
   }
+  gpu_sums.end();
   _exit(static_cast<int>(code));
 }
 
@@ -181,13 +208,16 @@ class RankProcess {
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
     options.data_workers = loader_threads(config, ranks_on_this_machine(env_));
     auto communicator = make_communicator(
-        config, env_, [this](const comm::PeerLost& lost) { leave(lost, reason_of(lost.code())); });
+        config, env_, [this](const Error& lost) { leave(lost, reason_of(lost.code())); });
     const bool apart = trains_apart(config, env_);
     rank_ = apart ? rank_of_this_process() : communicator->rank();
+    const std::optional<int> gpu = take_gpu(config, *communicator, options.notes);
     if (apart && rank_ > 0) options.checkpoint.directory.clear();  // worker 0 alone saves
     const auto training = open_training_set(config);
     const auto test = open_test_set(config);
-    const auto backend = make_backend(config, options.threads);
+    const auto backend = make_backend(config, options.threads, gpu);
+    if (gpu && communicator->size() > 1)
+      communicator = over_gpus(config, std::move(communicator), *backend);
     if (rank_ == 0) reports_ = std::make_unique<Reports>(line_, env_);
     Silent silent;
     train::Observer& observer = reports_ ? reports_->observer() : silent;
@@ -202,12 +232,48 @@ class RankProcess {
     return code;
   }
 
-  train::StrategyFactory strategy(const contract::TrainerConfig& config) const {
-    if (!env_.has_value() || env_->servers.empty()) return train::make_all_reduce_strategy;
-    if (config.device == Device::kCuda) {
+  bool has_servers() const { return env_.has_value() && !env_->servers.empty(); }
+
+  std::optional<int> take_gpu(const contract::TrainerConfig& config,
+                              comm::Communicator& communicator, std::vector<std::string>& notes) {
+    if (has_servers()) {
+      if (config.device != Device::kCuda) return std::nullopt;
       throw Error(ExitCode::kBadInput,
                   "[config] device: cuda trains with strategy: AllReduce alone in this version");
     }
+    const auto gpu = gpu_of_rank(config, ranks_on_this_machine(env_),
+                                 place_on_this_machine(env_, rank_.load()));
+    if (config.device != Device::kAuto) return gpu;
+    require_one_kind(tell_all(communicator, gpu.has_value()));
+    notes.push_back(gpu ? "device: auto: each rank computes on a GPU"
+                        : "device: auto: no GPU is to be seen: on the CPU");
+    return gpu;
+  }
+
+  // What each rank says, in order.
+  static std::vector<bool> tell_all(comm::Communicator& communicator, bool own) {
+    std::vector<float> said(static_cast<std::size_t>(communicator.size()), 0.0F);
+    said[static_cast<std::size_t>(communicator.rank())] = own ? 1.0F : 0.0F;
+    communicator.wait(communicator.all_reduce_sum(comm::in_rank_order(communicator.size()),
+                                                  {{std::span(said)}, 0}));
+    std::vector<bool> result;
+    for (const float one : said) result.push_back(one != 0);
+    return result;
+  }
+
+  std::unique_ptr<comm::Communicator> over_gpus(const contract::TrainerConfig& config,
+                                                std::unique_ptr<comm::Communicator> host,
+                                                backend::Backend& backend) {
+    comm::NcclOptions options;
+    options.fixed_order = config.reproducible != Reproducible::kNone;
+    options.on_broken = [this](const Error& error) { leave(error, reason_of(error.code())); };
+    auto ranks = comm::make_nccl_communicator(std::move(host), backend, std::move(options));
+    gpu_sums.begin(std::move(ranks.abort));
+    return std::move(ranks.communicator);
+  }
+
+  train::StrategyFactory strategy(const contract::TrainerConfig& config) const {
+    if (!has_servers()) return train::make_all_reduce_strategy;
     return train::make_parameter_server_strategy(server_access(config));
   }
 

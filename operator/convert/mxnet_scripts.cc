@@ -61,7 +61,7 @@ constexpr auto kOptions = std::to_array<Option>({
     {.names = "--num-layers", .answer = "training.model", .take = keep<kLayers>},
     {.names = "--gpus",
      .outcome = kMind,
-     .answer = "a slot a GPU; device: cuda takes one rank, so they compute on CPUs",
+     .answer = "a slot a GPU; say device: cuda, else they compute on CPUs",
      .take = keep<kGpus>},
     {.names = "--kv-store", .answer = "training.kvStore: {}", .take = keep<kStore>},
     {.names = "--num-epochs", .key = "training.epochs"},

@@ -22,7 +22,7 @@ constexpr auto kLabOptions = std::to_array<Option>({
     {.names = "-n --nodes", .key = kWorkers},
     {.names = "-g --gpus",
      .outcome = kMind,
-     .answer = "slotsPerWorker: {}; device: cuda takes one rank, so they compute on CPUs",
+     .answer = "slotsPerWorker: {}; say device: cuda, else they compute on CPUs",
      .key = "slotsPerWorker"},
     {.names = "-nr --nr", .outcome = kNotNeeded, .answer = "the node's number is the pod's"},
     {.names = "--epochs", .key = "training.epochs"},

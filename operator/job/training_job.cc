@@ -23,7 +23,7 @@ int gpu_limit(const Json& container) {
     limits = &*found;
   }
   for (const auto& [name, amount] : limits->items()) {
-    if (!name.ends_with("/gpu")) continue;
+    if (!name.ends_with("/gpu") && !name.starts_with("nvidia.com/mig-")) continue;
     return static_cast<int>(std::min(quantity_of(amount).value_or(0), double{kMaxSlots}));
   }
   return 0;

@@ -28,6 +28,7 @@ EDGES = {
     "trainer/data": ["trainer/options", "trainer/augment", "trainer/picture", "trainer/tensor"],
     "trainer/comm": ["trainer/tensor"],
     "trainer/comm/mpi": ["trainer/comm", "trainer/tensor"],
+    "trainer/comm/nccl": ["trainer/backend", "trainer/backend/cuda", "trainer/comm", "trainer/tensor"],
     "trainer/comm/tcp": ["trainer/comm", "trainer/net", "trainer/tensor"],
     "trainer/net": ["trainer/contract/worker"],
     "trainer/ps": ["trainer/backend", "trainer/comm", "trainer/compress", "trainer/net", "trainer/optim", "trainer/tensor"],
@@ -52,7 +53,7 @@ EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "train
 HOST_SPAN = ["trainer/tensor/", "trainer/backend/", "trainer/comm/", "trainer/train/parameter_server",
              "trainer/train/server_plan", "trainer/train/async_strategy", "trainer/train/coded_sums"]
 
-DEVICE_SPAN = ["trainer/tensor/", "trainer/backend/cuda/"]
+DEVICE_SPAN = ["trainer/tensor/", "trainer/backend/cuda/", "trainer/comm/nccl/"]
 
 # Header of a library -> where it may be included (prefixes of paths).
 THIRD_PARTY = {
@@ -60,6 +61,7 @@ THIRD_PARTY = {
     r"cuda": ["trainer/backend/cuda/"],
     r"cudnn": ["trainer/backend/cuda/cudnn_convolutions.cc"],
     r"cublas": ["trainer/backend/cuda/cublas_products.cc"],
+    r"nccl": ["trainer/comm/nccl/"],
     r"mpi\.h": ["trainer/comm/mpi/"],
     r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/link", "trainer/net/network",
                             "trainer/net/stream", "operator/kube/http_transport"],

@@ -223,12 +223,14 @@ bool Progress::judge_late(Clock::time_point now) {
   const std::chrono::nanoseconds waited = now - running_.front().started;
   const double seconds = std::chrono::duration<double>(waited).count();
   if (waited >= options_.step_deadline + late->distance * options_.peer_deadline) {
-    mailbox_.broken(
+    const Error given_up(
         ExitCode::kPeerLost,
         fmt::format("[comm] rank {} lives, but has kept the others waiting for {:.0f} s "
                     "(stepDeadlineSeconds){}",
                     late->rank, seconds,
                     is_direct ? "" : ": it does not go on, or a rank that it waits for"));
+    mailbox_.broken(given_up.code(), given_up.what());
+    if (options_.on_given_up) options_.on_given_up(given_up);
     return false;
   }
   const auto limit =

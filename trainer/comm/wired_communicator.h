@@ -20,6 +20,8 @@ struct WiredOptions {
   std::function<void(double late_seconds, int rank)> on_late = nullptr;
   // At once when a peer is lost, even while the caller computes. May leave the process.
   std::function<void(const PeerLost&)> on_lost = nullptr;
+  // The same of a peer that lives, but did not come within the step's deadline.
+  std::function<void(const Error&)> on_given_up = nullptr;
 };
 
 // A communicator whose own thread opens the wire, uses it and closes it: nobody else touches it.

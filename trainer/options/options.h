@@ -248,9 +248,9 @@ constexpr bool suits_sums(Compression compression) {
 }
 constexpr const char* kOfSums = "none, fp16, bf16 or topk";
 
-enum class Device { kCpu, kCuda };
-constexpr Words<Device, 2> words_of(Device) {
-  return {{{Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}}};
+enum class Device { kCpu, kCuda, kAuto };
+constexpr Words<Device, 3> words_of(Device) {
+  return {{{Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}, {Device::kAuto, "auto"}}};
 }
 
 }  // namespace coxswain

@@ -35,6 +35,7 @@ NetworkCost measure_network(comm::Communicator& communicator, tensor::Memory& me
     for (int i = 0; i < 4; ++i) {
       const auto start = Clock::now();
       communicator.wait(communicator.all_reduce_sum(plan, {{buffer.slice()}, 0}));
+      memory.snapshot(buffer.slice().range(0, 1))();  // a device sums after wait()
       best = std::min(best, seconds_since(start));
     }
     return best;
@@ -69,14 +70,19 @@ AllReduceStrategy::AllReduceStrategy(const StrategyInputs& inputs)
             }) {
   if (!inputs.communicator.reaches(memory_.place())) {
     throw Error(ExitCode::kBadInput,
-                "[train] several ranks cannot sum what lies on a GPU in this version: train with "
-                "one rank, or say device: cpu");
+                "[train] this communicator does not reach what lies on a GPU: train with one rank, "
+                "or say device: cpu");
   }
   if (inputs.options.fixed_order && !inputs.communicator.fixed_order()) {
     throw Error(ExitCode::kBadInput,
                 "[train] sums in a fixed order are not to be had here: write reproducible: none");
   }
   if (!inputs.options.codec.encodes()) return;
+  if (memory_.place() != tensor::Place::kHost) {
+    throw Error(ExitCode::kBadInput,
+                "[train] gradients on a GPU are summed whole and as they are in this version: "
+                "leave communication.compression and partial out, or say device: cpu");
+  }
   coded_.emplace(inputs.options, inputs.parameters);
   if (inputs.communicator.size() == 1) coded_->encoder().push_exactly();  // nothing is sent
 }
@@ -151,7 +157,10 @@ void AllReduceStrategy::begin(const StepPlan& plan) {
   statistic_parts_ = static_cast<float>(plan.statistic_parts);
   if (coded_) coded_->encoder().begin_step(step_);
   sums_.begin(plan);
-  with_.backend.begin_step(rows_of(plan));
+  // A device that records steps must do so on all ranks or on none.
+  std::vector<std::int64_t> rows = rows_of(plan);
+  rows.push_back(plan.global_count);
+  with_.backend.begin_step(rows);
 }
 
 void AllReduceStrategy::begin_micro_batch(bool stop) {

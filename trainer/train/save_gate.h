@@ -14,7 +14,8 @@ class SaveGate {
   class Saving {
    public:
     explicit Saving(SaveGate& gate) : gate_(gate) {
-      const std::lock_guard lock(gate_.mutex_);
+      std::unique_lock lock(gate_.mutex_);
+      gate_.over_.wait(lock, [this] { return !gate_.closed_; });
       ++gate_.saving_;
     }
     ~Saving() {
@@ -28,6 +29,13 @@ class SaveGate {
     SaveGate& gate_;
   };
 
+  // Waits as below; from now on none begins: who wants to save waits for the process's end.
+  bool close(std::chrono::nanoseconds limit) {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    return over_.wait_for(lock, limit, [this] { return saving_ == 0; });
+  }
+
   // Waits until no save is under way; false when one still is after `limit`.
   bool wait(std::chrono::nanoseconds limit) {
     std::unique_lock lock(mutex_);
@@ -38,6 +46,7 @@ class SaveGate {
   std::mutex mutex_;  // guards all below
   std::condition_variable over_;
   int saving_ = 0;
+  bool closed_ = false;
 };
 
 }  // namespace coxswain::train

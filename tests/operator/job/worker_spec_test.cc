@@ -198,6 +198,8 @@ TEST(Slots, auto_is_the_gpu_limit_of_the_trainer) {
   EXPECT_EQ(job::slots_per_worker(job.spec()), 8);
   container["resources"]["limits"]["nvidia.com/gpu"] = 4;
   EXPECT_EQ(job::slots_per_worker(job.spec()), 4);
+  container["resources"]["limits"] = {{"nvidia.com/mig-1g.10gb", 2}};
+  EXPECT_EQ(job::slots_per_worker(job.spec()), 2);
 }
 
 }  // namespace coxswain::test

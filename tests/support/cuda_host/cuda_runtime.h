@@ -48,6 +48,11 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1, cudaStreamCap
 constexpr unsigned int cudaStreamNonBlocking = 1;
 constexpr unsigned int cudaEventDisableTiming = 2;
 
+struct cudaDeviceProp {
+  char name[256];
+  int major, minor;
+};
+
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
@@ -117,6 +122,8 @@ T __shfl_xor_sync(unsigned int /*mask*/, T value, int with,
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaGetLastError();

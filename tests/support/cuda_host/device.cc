@@ -1,6 +1,7 @@
 #include "tests/support/cuda_host/device.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -12,6 +13,7 @@
 
 #include "tests/support/cuda_host/cuda_runtime.h"
 #include "tests/support/cuda_host/fibers.h"
+#include "tests/support/cuda_host/work.h"
 
 extern char __start_cuda_shared[] __attribute__((weak));
 extern char __stop_cuda_shared[] __attribute__((weak));
@@ -28,13 +30,13 @@ struct Mark {
 };
 
 struct Item {
-  std::function<void()> work;
+  Work work;
   std::shared_ptr<Mark> waits_for;
   std::shared_ptr<Mark> records;
 };
 
 struct Node {
-  std::function<void()> work;
+  NewWork work;
   std::vector<int> after;
 };
 
@@ -54,6 +56,7 @@ struct CUevent_st {
 };
 
 struct CUstream_st {
+  int device = 0;
   std::deque<cuda_host::Item> items;
   CUgraph_st* capture = nullptr;
   std::vector<int> next_after;  // nodes of the capture that the next one follows
@@ -65,8 +68,10 @@ Here here;
 
 namespace {
 
+// All devices of the process.
 struct Device {
   std::mutex mutex;  // of all that follows, and of what runs
+  std::condition_variable changed;
   Random random{1};
   unsigned char fill = 0xA5;
   std::vector<CUstream_st*> streams;  // as they were made
@@ -75,6 +80,7 @@ struct Device {
   std::size_t allocated = 0;
   std::size_t memory = std::size_t{4} << 30;
   int devices = 1;
+  std::string name = "a host";
   std::set<Place> places;
   std::optional<Place> left_out;
 };
@@ -97,55 +103,127 @@ void fill_memory(void* to, std::size_t bytes) {
   std::memset(to, device().fill, bytes);
 }
 
-void advance(CUstream_st& stream);
+// One thing of what the mark needs, or of what the stream holds next; false when that waits for
+// what nobody has enqueued yet.
+bool advance(CUstream_st& stream);
 
-void advance_until(const Mark& mark) {
-  while (!mark.done) {
-    if (mark.stream == nullptr || mark.stream->items.empty()) {
-      std::fputs("an event is waited for that no stream comes to\n", stderr);
-      std::abort();
-    }
-    advance(*mark.stream);
+bool advance_to(const Mark& mark) {
+  if (mark.stream == nullptr || mark.stream->items.empty()) {
+    std::fputs("an event is waited for that no stream comes to\n", stderr);
+    std::abort();
   }
+  return advance(*mark.stream);
 }
 
-void advance(CUstream_st& stream) {
-  Item item = std::move(stream.items.front());
-  if (item.waits_for) advance_until(*item.waits_for);
-  stream.items.pop_front();
-  if (item.work) item.work();
+bool advance(CUstream_st& stream) {
+  Item& item = stream.items.front();
+  if (item.waits_for && !item.waits_for->done) return advance_to(*item.waits_for);
+  const Progress progress = item.work ? item.work() : Progress::kDone;
   for (const auto& [address, bytes] : device().given_back) fill_memory(address, bytes);
+  if (progress != Progress::kDone) return progress == Progress::kSome;
   if (item.records) item.records->done = true;
+  stream.items.pop_front();
+  device().changed.notify_all();
+  return true;
+}
+
+CUstream_st* random_stream() {
+  return device().streams[device().random.below(device().streams.size())];
 }
 
 // Things that nobody has asked for yet.
 void do_more() {
   if (device().random.below(4) != 0) return;
-  CUstream_st& stream = *device().streams[device().random.below(device().streams.size())];
+  CUstream_st& stream = *random_stream();
   if (!stream.items.empty()) advance(stream);
 }
 
-void enqueue_item(CUstream_st* stream, Item item) { stream->items.push_back(std::move(item)); }
-
-void run_graph(const CUgraph_st& graph) {
-  std::vector<std::size_t> missing;
-  std::vector<int> ready;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    missing.push_back(graph.nodes[i].after.size());
-    if (missing.back() == 0) ready.push_back(static_cast<int>(i));
+// What other devices have to do: this one waits for them.
+bool advance_others() {
+  std::vector<CUstream_st*> streams;
+  for (CUstream_st* stream : device().streams)
+    if (!stream->items.empty() && stream->device != current_device()) streams.push_back(stream);
+  while (!streams.empty()) {
+    std::swap(streams.back(), streams[device().random.below(streams.size())]);
+    if (advance(*streams.back())) return true;
+    streams.pop_back();
   }
-  while (!ready.empty()) {
-    std::swap(ready.back(), ready[device().random.below(ready.size())]);
-    const int index = ready.back();
-    ready.pop_back();
-    graph.nodes[static_cast<std::size_t>(index)].work();
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-      const auto& after = graph.nodes[i].after;
-      const auto freed = static_cast<std::size_t>(std::ranges::count(after, index));
-      if (freed != 0 && (missing[i] -= freed) == 0) ready.push_back(static_cast<int>(i));
+  return false;
+}
+
+// Until `is_done`: `advance_one` does one thing for it, or says that it can't. A minute without any
+// is a test that hangs.
+template <class IsDone, class AdvanceOne>
+void run_until(std::unique_lock<std::mutex>& lock, const IsDone& is_done,
+               const AdvanceOne& advance_one) {
+  while (!is_done()) {
+    if (advance_one()) {
+      do_more();
+    } else if (!advance_others() && device().changed.wait_for(lock, std::chrono::minutes(1)) ==
+                                        std::cv_status::timeout) {
+      std::fputs("a device waits for another, and that for nothing\n", stderr);
+      std::abort();
     }
   }
 }
+
+void run_all_of(std::unique_lock<std::mutex>& lock, CUstream_st& stream) {
+  run_until(lock, [&] { return stream.items.empty(); }, [&] { return advance(stream); });
+}
+
+void enqueue_item(CUstream_st* stream, Item item) {
+  stream->items.push_back(std::move(item));
+  device().changed.notify_all();
+}
+
+// A graph that was launched.
+class GraphRun {
+ public:
+  explicit GraphRun(std::shared_ptr<const CUgraph_st> graph) : graph_(std::move(graph)) {
+    for (std::size_t i = 0; i < graph_->nodes.size(); ++i) {
+      missing_.push_back(graph_->nodes[i].after.size());
+      if (missing_.back() == 0) ready_.push_back({i, graph_->nodes[i].work()});
+    }
+  }
+
+  // Does what it can: all, unless a node waits for another device.
+  Progress operator()() {
+    Progress progress = Progress::kNone;
+    for (std::size_t tried = 0; tried < ready_.size();) {
+      const std::size_t pick = tried + device().random.below(ready_.size() - tried);
+      const Progress made = ready_[pick].work();
+      if (made != Progress::kDone) {
+        if (made == Progress::kSome) progress = made;
+        std::swap(ready_[tried++], ready_[pick]);
+        continue;
+      }
+      progress = Progress::kSome;
+      const std::size_t done = ready_[pick].node;
+      ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(pick));
+      free_followers(done);
+      tried = 0;
+    }
+    return ready_.empty() ? Progress::kDone : progress;
+  }
+
+ private:
+  struct Ready {
+    std::size_t node;
+    Work work;
+  };
+
+  void free_followers(std::size_t done) {
+    for (std::size_t i = 0; i < graph_->nodes.size(); ++i) {
+      const auto freed = static_cast<std::size_t>(
+          std::ranges::count(graph_->nodes[i].after, static_cast<int>(done)));
+      if (freed != 0 && (missing_[i] -= freed) == 0) ready_.push_back({i, graph_->nodes[i].work()});
+    }
+  }
+
+  std::shared_ptr<const CUgraph_st> graph_;
+  std::vector<std::size_t> missing_;  // of each node
+  std::vector<Ready> ready_;
+};
 
 cudaError_t allocate(void** address, std::size_t bytes) {
   const std::lock_guard lock(device().mutex);
@@ -226,7 +304,10 @@ void leave_out(const std::optional<Place>& place) {
   device().left_out = place;
 }
 
-void set_devices(int count) { device().devices = count; }
+void set_devices(int count, const char* name) {
+  device().devices = count;
+  device().name = name;
+}
 void set_memory(std::size_t bytes) { device().memory = bytes; }
 std::size_t allocated() { return device().allocated; }
 
@@ -252,10 +333,28 @@ std::uint64_t exchange(std::uint64_t value, int from, const Site&) {
   return given[turn][thread / 32 * 32 + static_cast<std::size_t>(from)];
 }
 
+std::mutex& mutex() { return device().mutex; }
+std::condition_variable& changed() { return device().changed; }
+Random& random() { return device().random; }
+
+int& current_device() {
+  thread_local int current = 0;
+  return current;
+}
+
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+  enqueue_new(stream, [work = std::move(work)] {
+    return Work([work] {
+      work();
+      return Progress::kDone;
+    });
+  });
+}
+
+void enqueue_new(cudaStream_t stream, NewWork work) {
   const std::lock_guard lock(device().mutex);
   if (stream->capture == nullptr) {
-    enqueue_item(stream, {.work = std::move(work), .waits_for = nullptr, .records = nullptr});
+    enqueue_item(stream, {.work = work(), .waits_for = nullptr, .records = nullptr});
     return;
   }
   auto& nodes = stream->capture->nodes;
@@ -289,7 +388,21 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int index) {
-  return index >= 0 && index < device().devices ? cudaSuccess : cudaErrorInvalidDevice;
+  if (index < 0 || index >= device().devices) return cudaErrorInvalidDevice;
+  cuda_host::current_device() = index;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* index) {
+  *index = cuda_host::current_device();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
+  std::snprintf(properties->name, sizeof(properties->name), "%s", device().name.c_str());
+  properties->major = 9;
+  properties->minor = 0;
+  return index < device().devices ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
@@ -304,34 +417,6 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaGetLastError() { return cudaSuccess; }
-
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureIsolation:
-      return "cudaErrorStreamCaptureIsolation";
-    case cudaErrorInvalidValue:
-      break;
-  }
-  return "cudaErrorInvalidValue";
-}
-
-const char* cudaGetErrorString(cudaError_t error) {
-  if (error == cudaErrorMemoryAllocation) return "out of memory";
-  if (error == cudaErrorNoDevice) return "no CUDA-capable device is detected";
-  return cudaGetErrorName(error);
-}
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   return cuda_host::allocate(address, bytes);
@@ -356,6 +441,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
   const std::lock_guard lock(device().mutex);
   *stream = std::make_unique<CUstream_st>().release();
+  (*stream)->device = cuda_host::current_device();
   device().streams.push_back(*stream);
   return cudaSuccess;
 }
@@ -363,28 +449,30 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(device().mutex);
   const std::unique_ptr<CUstream_st> owner(stream);
-  while (!stream->items.empty()) cuda_host::advance(*stream);
+  while (!stream->items.empty() && cuda_host::advance(*stream)) {
+  }
   std::erase(device().streams, stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream, cuda_host::Site site) {
-  const std::lock_guard lock(device().mutex);
+  std::unique_lock lock(device().mutex);
   if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
   if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
-  while (!stream->items.empty()) {
-    cuda_host::advance(*stream);
-    cuda_host::do_more();
-  }
+  cuda_host::run_all_of(lock, *stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(cuda_host::Site site) {
-  const std::lock_guard lock(device().mutex);
+  std::unique_lock lock(device().mutex);
   if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
-  for (CUstream_st* stream : device().streams) {
-    while (!stream->items.empty()) cuda_host::advance(*stream);
-  }
+  const auto is_busy = [](const CUstream_st* stream) {
+    return stream->device == cuda_host::current_device() && !stream->items.empty();
+  };
+  const auto busy = [&] { return std::ranges::find_if(device().streams, is_busy); };
+  cuda_host::run_until(
+      lock, [&] { return busy() == device().streams.end(); },
+      [&] { return cuda_host::advance(**busy()); });
   return cudaSuccess;
 }
 
@@ -428,7 +516,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream, cuda_host::S
   }
   // One node that stands for all that the stream's next one would follow.
   auto& nodes = stream->capture->nodes;
-  nodes.push_back({[] {}, stream->next_after});
+  nodes.push_back({[] { return cuda_host::Work([] { return cuda_host::Progress::kDone; }); },
+                   stream->next_after});
   stream->next_after = {static_cast<int>(nodes.size()) - 1};
   event->mark->graph = stream->capture;
   event->mark->node = stream->next_after.front();
@@ -436,13 +525,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream, cuda_host::S
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event, cuda_host::Site site) {
-  const std::lock_guard lock(device().mutex);
+  std::unique_lock lock(device().mutex);
   if (event->mark->graph != nullptr) return cudaErrorStreamCaptureUnsupported;
   if (!cuda_host::stands("synchronize", site)) return cudaSuccess;
-  while (!event->mark->done) {
-    cuda_host::advance_until(*event->mark);
-    cuda_host::do_more();
-  }
+  const std::shared_ptr<Mark> mark = event->mark;
+  cuda_host::run_until(
+      lock, [&] { return mark->done; }, [&] { return cuda_host::advance_to(*mark); });
   return cudaSuccess;
 }
 
@@ -494,6 +582,6 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  cuda_host::enqueue(stream, [graph = exec->graph] { cuda_host::run_graph(*graph); });
+  cuda_host::enqueue_new(stream, [graph = exec->graph] { return cuda_host::GraphRun(graph); });
   return cudaSuccess;
 }

@@ -17,7 +17,8 @@
 //
 // Streams: queues in which work waits until somebody waits for it. Then no more than what that
 // needs is done, and a few things besides, drawn from the seed. So an order that no event, stream
-// or wait demands is not kept.
+// or wait demands is not kept. A stream that waits for another device's (nccl.h) leaves the thread
+// that asks to that one's work, then to sleep until its own thread has enqueued more.
 namespace cuda_host {
 
 // A place in the sources where somebody waits: a barrier, an event's record, a wait for it, or for
@@ -38,7 +39,7 @@ void forget_places();
 // Makes as if it were not in the sources; nothing: all are.
 void leave_out(const std::optional<Place>& place);
 
-void set_devices(int count);
+void set_devices(int count, const char* name = "a host");
 void set_memory(std::size_t bytes);  // what there is to allocate
 std::size_t allocated();
 

@@ -79,7 +79,8 @@ TEST(ConfigFlags, are_refused_in_one_line) {
       {{"--seed=18446744073709551616"},
        "--seed: out of range: must be an integer, 0..18446744073709551615, got "
        "\"18446744073709551616\""},
-      {{"--device=auto"}, "--device: \"auto\" is not in this version; write one of cpu, cuda"},
+      {{"--device=gpu"},
+       "--device: must be one of cpu, cuda, auto, got \"gpu\"; did you mean cpu?"},
       {{"--precision=fp8"}, "--precision: must be one of fp32, bf16, got \"fp8\""},
       {{"--optimizer.name=adam", "--optimizer.momentum=0.9"},
        "--optimizer.momentum: only with optimizer.name one of sgd, nesterov; here it is adam"},

@@ -224,8 +224,9 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "bf16"},
       {"precision: [bf16]",
        "65 [config] job.yaml:3:12: precision: must be one of fp32, bf16, got a list"},
-      {"device: auto",
-       "65 [config] job.yaml:3:9: device: \"auto\" is not in this version; write one of cpu, cuda"},
+      {"device: gpu",
+       "65 [config] job.yaml:3:9: device: must be one of cpu, cuda, auto, got \"gpu\"; did you "
+       "mean cpu?"},
       {"communication: {backend: nccl}",
        "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; write "
        "one of "

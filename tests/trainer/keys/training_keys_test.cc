@@ -204,7 +204,7 @@ std::string run(const TrainingChange& change, const TrainerConfig& config,
   std::vector<std::chrono::steady_clock::time_point> clocks(logs.size());
   train::World world{.size = change.ranks, .training = training.get(), .test = test.get()};
   world.on_rank_0_alone = true;
-  world.backend = [&](int) { return make_backend(config, options.threads); };
+  world.backend = [&](int) { return make_backend(config, options.threads, gpu_of_rank(config)); };
   world.hooks = [&](int rank, std::atomic<bool>&, test::ThreadNetwork&) {
     return hooks_of(change, config, logs[static_cast<std::size_t>(rank)]);
   };

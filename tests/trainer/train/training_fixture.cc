@@ -23,6 +23,8 @@ std::unique_ptr<comm::Communicator> join(test::ThreadNetwork& network, const Wor
   } else {
     comm::WiredOptions options;
     options.peer_deadline = world.peer_deadline;
+    if (world.on_lost)
+      options.on_lost = [&world, rank](const comm::PeerLost& lost) { world.on_lost(rank, lost); };
     communicator = network.join(rank, std::move(options));
   }
   if (!world.wrap_communicator) return communicator;

@@ -67,6 +67,8 @@ struct World {
       wrap_communicator = nullptr;
   // = the real one. Given, saves take none of its time: none is still under way when it is asked.
   std::function<std::chrono::steady_clock::time_point(int rank)> now = nullptr;
+  // Called as soon as the rank's communicator knows, on its thread.
+  std::function<void(int rank, const comm::PeerLost&)> on_lost = nullptr;
   std::chrono::nanoseconds peer_deadline = std::chrono::seconds(60);
   bool on_rank_0_alone = false;  // the others have no checkpoint directory
 };

@@ -23,7 +23,7 @@ using cuda::UpdateInputs;
 using cuda::Verdict;
 using tensor::device_span;
 
-// Makes `device` the process's; its attributes. First of all that is done with CUDA.
+// Makes `device` this thread's; its attributes. First of all that is done with CUDA.
 int multiprocessors_of(int device) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
@@ -39,6 +39,12 @@ int multiprocessors_of(int device) {
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
         "asking for the GPU's multiprocessors");
   return multiprocessors;
+}
+
+std::string model_of(int device) {
+  cudaDeviceProp properties = {};
+  check(cudaGetDeviceProperties(&properties, device), "asking for the GPU's name");
+  return properties.name;
 }
 
 constexpr std::uint64_t kUpdate = 301;  // word of a step
@@ -58,7 +64,8 @@ std::uint64_t hash_of(const optim::UpdateRule& rule) {
 // Resource.
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int device) : multiprocessors_(multiprocessors_of(device)) {
+  explicit CudaBackend(int device)
+      : multiprocessors_(multiprocessors_of(device)), model_(model_of(device)) {
     shared_.queue = {shared_.stream.get(), multiprocessors_};
     check(cudaMemsetAsync(verdict_.data(), 0, verdict_.size(), shared_.queue.stream),
           "clearing device memory");
@@ -75,7 +82,8 @@ class CudaBackend final : public Backend {
     const auto is_float = [](const graph::Edge& e) { return e.type == tensor::DataType::kFloat32; };
     if (!std::ranges::all_of(program.edges, is_float)) {
       throw Error(ExitCode::kBadInput,
-                  "[cuda] device cuda computes in fp32 alone in this version: say precision: fp32");
+                  "[cuda] device cuda computes in fp32 alone in this version: say precision: fp32, "
+                  "or device: cpu");
     }
     shared_.steps.forget();
     return std::make_unique<cuda::CudaExecutable>(shared_, program, parameters);
@@ -89,8 +97,9 @@ class CudaBackend final : public Backend {
   void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float statistic_parts,
               Parameters& parameters) override;
   std::string fingerprint() const override {
-    return fmt::format("cuda {} layout=nhwc", shared_.products.versions());
+    return fmt::format("cuda gpu=\"{}\" {} layout=nhwc", model_, shared_.products.versions());
   }
+  cuda::Shared& shared() { return shared_; }
 
  private:
   // What the optimizer changes, and how, on the device.
@@ -105,6 +114,7 @@ class CudaBackend final : public Backend {
   const Change* changes_of(const Parameters& parameters, DecayScope scope);
 
   int multiprocessors_;  // first: takes the device
+  std::string model_;
   cuda::Shared shared_;
   cuda::Queue& queue_ = shared_.queue;
   cuda::CudaMemory memory_{{shared_.stream.get(), multiprocessors_}, shared_.steps};
@@ -207,6 +217,17 @@ void CudaBackend::update(const optim::UpdateRule& rule, const optim::LearningRat
 
 std::unique_ptr<Backend> make_cuda_backend(int device) {
   return std::make_unique<CudaBackend>(device);
+}
+
+int count_gpus() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+cuda::Shared& cuda::shared_of(Backend& backend) {
+  auto* on_gpu = dynamic_cast<CudaBackend*>(&backend);
+  if (on_gpu == nullptr) throw Error(ExitCode::kInternal, "[cuda] this backend is of no GPU");
+  return on_gpu->shared();
 }
 
 }  // namespace coxswain::backend

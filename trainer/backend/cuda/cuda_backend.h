@@ -11,4 +11,13 @@ namespace coxswain::backend {
 // Error in one line where there is no such GPU or no driver.
 std::unique_ptr<Backend> make_cuda_backend(int device);
 
+// Those that this process sees; 0 without a driver, or where the program was built without CUDA.
+int count_gpus();
+
+namespace cuda {
+struct Shared;
+// What a communicator enqueues its sums beside, of such a backend; lives as long as that.
+Shared& shared_of(Backend& backend);
+}  // namespace cuda
+
 }  // namespace coxswain::backend

@@ -12,6 +12,12 @@ double gib(std::size_t bytes) { return static_cast<double>(bytes) / (1U << 30); 
 
 }  // namespace
 
+int this_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "asking for the GPU in use");
+  return device;
+}
+
 Event make_event() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
@@ -38,13 +44,13 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const char* what) : size_(bytes) {
                             gib(bytes), what, gib(free), gib(total)));
   }
   check(result, "allocating device memory");
-  data_.reset(static_cast<std::byte*>(data));
+  data_ = {static_cast<std::byte*>(data), Free{this_device()}};
 }
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : size_(bytes) {
   void* data = nullptr;
   check(cudaMallocHost(&data, bytes), "allocating pinned memory");
-  data_.reset(static_cast<std::byte*>(data));
+  data_ = {static_cast<std::byte*>(data), FreePinned{this_device()}};
 }
 
 std::byte* Staging::take(std::size_t bytes) {

@@ -12,17 +12,23 @@
 
 namespace coxswain::backend::cuda {
 
-// Owners of what the runtime gives. Memory is given back once all that was enqueued is done, and
-// may use it no more.
+// Owners of what the runtime gives. Memory is given back once all that was enqueued on its device
+// is done, and may use it no more: by any thread, whose device need not be that one.
+
+int this_device();  // of this thread
 
 struct Free {
-  void operator()(void* device) const {
+  int device = 0;
+  void operator()(void* memory) const {
+    cudaSetDevice(device);
     cudaDeviceSynchronize();
-    cudaFree(device);
+    cudaFree(memory);
   }
 };
 struct FreePinned {
+  int device = 0;
   void operator()(void* host) const {
+    cudaSetDevice(device);
     cudaDeviceSynchronize();
     cudaFreeHost(host);
   }

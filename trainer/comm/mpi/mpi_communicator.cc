@@ -20,7 +20,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
                                   .startup_deadline = seconds(options.startup_deadline_seconds),
                                   .step_deadline = seconds(options.step_deadline_seconds),
                                   .on_late = options.on_late,
-                                  .on_lost = options.on_lost});
+                                  .on_lost = options.on_lost,
+                                  .on_given_up = options.on_given_up});
 }
 
 }  // namespace coxswain::comm

@@ -13,9 +13,10 @@ struct MpiOptions {
   double startup_deadline_seconds = 120;  // for MPI to connect all ranks
   double step_deadline_seconds = 300;     // of a peer that lives but does not come to a sum
 
-  // See WiredOptions: called on the communication thread, the second at once when a peer is lost.
+  // See WiredOptions: called on the communication thread, the others at once when a peer is lost.
   std::function<void(double late_seconds, int rank)> on_late = nullptr;
   std::function<void(const PeerLost&)> on_lost = nullptr;
+  std::function<void(const Error&)> on_given_up = nullptr;
 };
 
 // The ranks that mpirun started. At most one in the life of a process, since MPI starts once. Every

@@ -154,9 +154,8 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "device",
      .member = [](Config& c) { return to_ref(c.device); },
      .kind = FieldKind::kFree,
-     .doc = "Where a rank computes: `cuda` is the first GPU that it sees, in a trainer built with "
-            "CUDA, and takes one rank.",
-     .later = "auto"},
+     .doc = "Where a rank computes. `cuda`: on the GPU of its place on its machine, in a trainer "
+            "built with CUDA. `auto`: that, where GPUs are to be seen, else the CPU."},
     {.key = "threads",
      .member = [](Config& c) { return to_ref(c.threads); },
      .kind = FieldKind::kFree,

@@ -10,4 +10,6 @@ std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
       "cuda (docs/gpu.md), or say device: cpu");
 }
 
+int count_gpus() { return 0; }
+
 }  // namespace coxswain::backend

@@ -62,6 +62,16 @@ __global__ void join_kernel(Parts parts, Activation activation, const float* y, 
   }
 }
 
+__global__ void add_in_order_kernel(Additions additions, float* first, std::int64_t stride,
+                                    std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    for (int a = 0; a < additions.count; ++a) {
+      const Additions::Pair& pair = additions.pairs[a];
+      first[pair.into * stride + i] += first[pair.from * stride + i];
+    }
+  }
+}
+
 }  // namespace
 
 void fill(const Queue& queue, float* out, float value, std::int64_t count) {
@@ -113,6 +123,13 @@ void join(const Queue& queue, const Parts& parts, Activation activation, const f
   const cudaLaunchConfig_t config = loop_over(queue, count);
   check(cudaLaunchKernelEx(&config, join_kernel, parts, activation, y, out, count),
         "starting the kernel join");
+}
+
+void add_in_order(const Queue& queue, const Additions& additions, float* first, std::int64_t stride,
+                  std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, add_in_order_kernel, additions, first, stride, count),
+        "starting the kernel add_in_order");
 }
 
 }  // namespace coxswain::backend::cuda

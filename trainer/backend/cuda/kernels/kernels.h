@@ -60,6 +60,18 @@ struct Parts {
 };
 void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,
           std::int64_t count);
+// parts[into] += parts[from] for each pair, in order; part p are the floats at first + p * stride.
+struct Additions {
+  static constexpr int kMost = 256;
+  struct Pair {
+    std::int32_t into = 0;
+    std::int32_t from = 0;
+  };
+  std::array<Pair, kMost> pairs = {};
+  int count = 0;
+};
+void add_in_order(const Queue& queue, const Additions& additions, float* first, std::int64_t stride,
+                  std::int64_t count);
 
 // layout.cu
 // bytes (N, H, W, C) and what each value of a channel becomes, (C, 256).
