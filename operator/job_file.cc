@@ -131,7 +131,7 @@ std::string describe_gang(job::TrainingJob job) {
   std::vector<job::Json> objects = {cluster::service(job)};
   if (job::needs_keys(job.spec)) objects.push_back(cluster::secret(job, {}));
   objects.push_back(cluster::config_map(job));
-  if (job.spec.run_policy.scheduling.gang != job::GangScheduler::kNone) {
+  if (job::has_pod_group(job.spec.run_policy.scheduling.gang)) {
     objects.push_back(cluster::pod_group(job));
   }
   const std::string config_map = cluster::config_map_name(job);

@@ -24,10 +24,13 @@ Json with_scheduling_rules(Json schema) {
   };
   constexpr const char* kBoth = "['Volcano', 'Coscheduling']";
   constexpr const char* kNoGroup =
-      "only for a gang: set gang: Volcano or Coscheduling, or remove it";
+      "only for a gang with a PodGroup: set gang: Volcano or Coscheduling, or remove it";
   return with_rules(
       std::move(schema),
-      {needs("queue", "['Volcano']", "only Volcano has queues: set gang: Volcano, or remove it"),
+      {needs("queue", "['Volcano', 'Kueue']",
+             "only Volcano and Kueue have queues: set gang to one of them, or remove it"),
+       Rule{"!has(self.gang) || self.gang != 'Kueue' || has(self.queue)",
+            "gang: Kueue needs it: write the name of a LocalQueue", "", ".queue"},
        needs("scheduleTimeoutSeconds", "['Coscheduling']",
              "only coscheduling knows it: set gang: Coscheduling, or remove it"),
        needs("minAvailable", kBoth, kNoGroup), needs("minResources", kBoth, kNoGroup)});
@@ -120,8 +123,7 @@ Json spec_schema(const Json& kubernetes) {
   Json schema = object_schema("What is to be run.", job::kSpecFields, context);
   Json& slots = schema["properties"]["slotsPerWorker"];
   slots = with_rules(std::move(slots), {slots_rule()});
-  Json& scheduling =
-      schema["properties"]["runPolicy"]["properties"]["schedulingPolicy"];
+  Json& scheduling = schema["properties"]["runPolicy"]["properties"]["schedulingPolicy"];
   scheduling = with_scheduling_rules(std::move(scheduling));
   return with_rules(
       std::move(schema),

@@ -38,6 +38,9 @@ void add_scheduling(const job::TrainingJob& job, Json& pod) {
   const job::PodMarks marks = job::pod_marks(job);
   if (!marks.priority_class.empty()) pod["spec"]["priorityClassName"] = marks.priority_class;
   if (!marks.scheduler.empty()) fill(pod["spec"], "schedulerName", marks.scheduler);
+  if (!marks.affinity.is_null())  // beside the template's
+    pod["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        .push_back(marks.affinity);
   pod["metadata"]["labels"].update(Json(marks.labels));
   pod["metadata"]["annotations"].update(Json(marks.annotations));
 }

@@ -293,7 +293,7 @@ std::vector<Action> create_missing(const Pass& pass) {
   std::vector<Action> objects = {EnsureObject{ObjectKind::kService}};
   if (needs_keys(spec)) objects.push_back(EnsureObject{ObjectKind::kSecret});
   objects.push_back(EnsureObject{ObjectKind::kConfigMap});
-  if (spec.run_policy.scheduling.gang != GangScheduler::kNone)
+  if (has_pod_group(spec.run_policy.scheduling.gang))
     objects.push_back(EnsureObject{ObjectKind::kPodGroup});
   actions.insert(actions.begin(), objects.begin(), objects.end());
   return actions;

@@ -141,7 +141,7 @@ void new_attempt(const TrainingJob& job, Status& status, int size, const Stamp& 
   status.succeeded_ranks.clear();
   status.replacements.clear();
   const GangScheduler gang = job.spec.run_policy.scheduling.gang;
-  if (gang != GangScheduler::kNone) status.pod_group = gang;
+  if (has_pod_group(gang)) status.pod_group = gang;
   status.replicas.clear();
   for (const RoleTraits& traits : roles_of(job.spec))
     status.replicas[traits.role].desired = traits.asked(job.spec);

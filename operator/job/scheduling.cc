@@ -87,6 +87,23 @@ Json min_resources(const TrainingJob& job, int pods) {
   return resources;
 }
 
+// Kueue's group of plain pods, which its webhook takes by these alone. One an attempt: pods that
+// have ended are not replaced in it, so that it ends with them, and never waits for others.
+void add_kueue(const TrainingJob& job, PodMarks& marks) {
+  marks.labels["kueue.x-k8s.io/queue-name"] = job.spec.run_policy.scheduling.queue;
+  marks.labels["kueue.x-k8s.io/pod-group-name"] =
+      fmt::format("{}-{}", job.metadata.name, job.status.attempt);
+  marks.annotations["kueue.x-k8s.io/pod-group-total-count"] = std::to_string(gang(job).size());
+  marks.annotations["kueue.x-k8s.io/retriable-in-group"] = "false";
+}
+
+Json near_the_others(const TrainingJob& job, const std::string& topology_key) {
+  constexpr int kMostWeight = 100;
+  const Json pods = {{"matchLabels", {{"coxswain.dev/job", job.metadata.name}}}};
+  return {{"weight", kMostWeight},
+          {"podAffinityTerm", {{"labelSelector", pods}, {"topologyKey", topology_key}}}};
+}
+
 bool is_volcano(const SchedulingPolicy& policy) { return policy.gang == GangScheduler::kVolcano; }
 
 }  // namespace
@@ -123,6 +140,8 @@ PodMarks pod_marks(const TrainingJob& job) {
   // Coscheduling is a plug-in: of the default scheduler, or of one that the template names.
   if (policy.gang == GangScheduler::kCoscheduling)
     marks.labels["scheduling.x-k8s.io/pod-group"] = pod_group_name(job);
+  if (policy.gang == GangScheduler::kKueue) add_kueue(job, marks);
+  if (!policy.topology_key.empty()) marks.affinity = near_the_others(job, policy.topology_key);
   return marks;
 }
 

@@ -25,6 +25,7 @@ struct PodMarks {
   std::string priority_class;  // empty: none
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
+  Json affinity;  // a preferred one of pods; null: none
 };
 PodMarks pod_marks(const TrainingJob& job);
 

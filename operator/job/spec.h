@@ -100,14 +100,18 @@ struct SchedulingPolicy {
   std::optional<int> min_available;
   Json min_resources;
   std::optional<Seconds> schedule_timeout;
+  std::string topology_key;
   bool operator==(const SchedulingPolicy&) const = default;
 };
 
 inline constexpr std::tuple kSchedulingFields{
     Field{"gang",
           &SchedulingPolicy::gang,
-          {.doc = "The scheduler that gets a PodGroup for the job."}},
-    Field{"queue", &SchedulingPolicy::queue, {.doc = "The scheduler's queue; Volcano only."}},
+          {.doc = "Who places all pods of a gang or none: Volcano or the coscheduling plug-in by a "
+                  "PodGroup, Kueue by a group of pods an attempt."}},
+    Field{"queue",
+          &SchedulingPolicy::queue,
+          {.doc = "Volcano's queue; Kueue's LocalQueue, which must be given."}},
     Field{"priorityClass",
           &SchedulingPolicy::priority_class,
           {.doc = "The pods' PriorityClass."}},
@@ -123,6 +127,10 @@ inline constexpr std::tuple kSchedulingFields{
     Field{"scheduleTimeoutSeconds",
           &SchedulingPolicy::schedule_timeout,
           {.doc = "How long the scheduler may try; Coscheduling only.", .range = {.min = 1}}},
+    Field{"topologyKey",
+          &SchedulingPolicy::topology_key,
+          {.doc = "A label of nodes, as topology.kubernetes.io/zone: pods go where others of the job "
+                  "are, by its value, if there is room. Unless set, anywhere."}},
 };
 
 struct RunPolicy {

@@ -8,6 +8,7 @@
 #include "operator/job/roles.h"
 #include "operator/job/words.h"
 #include "operator/job/worker_spec.h"
+#include "trainer/contract/printable.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::job {
@@ -85,19 +86,31 @@ void check_program(const Spec& spec, Problems& problems) {
 // Whatever the gang's scheduler would not read.
 void check_scheduling(const Spec& spec, Problems& problems) {
   const SchedulingPolicy& policy = spec.run_policy.scheduling;
-  const bool no_gang = policy.gang == GangScheduler::kNone;
+  const bool no_group = !has_pod_group(policy.gang);
+  const bool kueue = policy.gang == GangScheduler::kKueue;
   const auto refuse_if = [&](bool wrong, const char* field, const std::string& why) {
     if (wrong)
       problems.push_back({std::string("spec.runPolicy.schedulingPolicy.") + field, 0, why});
   };
-  refuse_if(!policy.queue.empty() && policy.gang != GangScheduler::kVolcano, "queue",
-            "only Volcano has queues: set gang: Volcano, or remove it");
+  refuse_if(!policy.queue.empty() && policy.gang != GangScheduler::kVolcano && !kueue, "queue",
+            "only Volcano and Kueue have queues: set gang to one of them, or remove it");
+  refuse_if(policy.queue.empty() && kueue, "queue",
+            "gang: Kueue needs it: write the name of a LocalQueue");
+  refuse_if(kueue && !policy.queue.empty() && !is_dns_label(policy.queue), "queue",
+            fmt::format("{} is no name of a LocalQueue", printable(policy.queue, 80)));
+  refuse_if(!policy.topology_key.empty() && !is_qualified_name(policy.topology_key), "topologyKey",
+            fmt::format("{} is no label's name: write one as topology.kubernetes.io/zone",
+                        printable(policy.topology_key, 80)));
   refuse_if(policy.schedule_timeout && policy.gang != GangScheduler::kCoscheduling,
             "scheduleTimeoutSeconds",
             "only coscheduling knows it: set gang: Coscheduling, or remove it");
-  const char* no_group = "only for a gang: set gang: Volcano or Coscheduling, or remove it";
-  refuse_if(policy.min_available && no_gang, "minAvailable", no_group);
-  refuse_if(!policy.min_resources.is_null() && no_gang, "minResources", no_group);
+  const char* for_a_group =
+      "only for a gang with a PodGroup: set gang: Volcano or Coscheduling, or remove it";
+  refuse_if(policy.min_available && no_group, "minAvailable", for_a_group);
+  refuse_if(!policy.min_resources.is_null() && no_group, "minResources", for_a_group);
+  if (kueue && spec.elastic && spec.elastic->degraded_start_after)
+    problems.push_back({"spec.elasticPolicy.degradedStartAfterSeconds", 0,
+                        "Kueue admits a gang whole or not at all: remove it, or set another gang"});
   const int pods = pods_of(spec);
   refuse_if(
       policy.min_available > pods, "minAvailable",

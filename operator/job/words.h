@@ -8,14 +8,12 @@ namespace coxswain::job {
 
 enum class Strategy { kAllReduce, kParameterServer };
 constexpr Words<Strategy, 2> words_of(Strategy) {
-  return {{{Strategy::kAllReduce, "AllReduce"},
-           {Strategy::kParameterServer, "ParameterServer"}}};
+  return {{{Strategy::kAllReduce, "AllReduce"}, {Strategy::kParameterServer, "ParameterServer"}}};
 }
 
 enum class Launcher { kMpi, kEnv };
 constexpr Words<Launcher, 2> words_of(Launcher) {
-  return {{{Launcher::kMpi, "MPI"},
-           {Launcher::kEnv, "Env"}}};
+  return {{{Launcher::kMpi, "MPI"}, {Launcher::kEnv, "Env"}}};
 }
 
 using Role = contract::Role;
@@ -29,15 +27,19 @@ constexpr Words<CleanPodPolicy, 3> words_of(CleanPodPolicy) {
 
 enum class SuccessPolicy { kRankZero, kAllWorkers };
 constexpr Words<SuccessPolicy, 2> words_of(SuccessPolicy) {
-  return {{{SuccessPolicy::kRankZero, "RankZero"},
-           {SuccessPolicy::kAllWorkers, "AllWorkers"}}};
+  return {{{SuccessPolicy::kRankZero, "RankZero"}, {SuccessPolicy::kAllWorkers, "AllWorkers"}}};
 }
 
-enum class GangScheduler { kNone, kVolcano, kCoscheduling };
-constexpr Words<GangScheduler, 3> words_of(GangScheduler) {
+// Of those that put one object beside the pods: Volcano and coscheduling. Kueue reads pods alone.
+enum class GangScheduler { kNone, kVolcano, kCoscheduling, kKueue };
+constexpr Words<GangScheduler, 4> words_of(GangScheduler) {
   return {{{GangScheduler::kNone, "None"},
            {GangScheduler::kVolcano, "Volcano"},
-           {GangScheduler::kCoscheduling, "Coscheduling"}}};
+           {GangScheduler::kCoscheduling, "Coscheduling"},
+           {GangScheduler::kKueue, "Kueue"}}};
+}
+constexpr bool has_pod_group(GangScheduler gang) {
+  return gang == GangScheduler::kVolcano || gang == GangScheduler::kCoscheduling;
 }
 
 enum class Framework { kPyTorch, kTensorFlow, kHorovod, kMxnet };
@@ -50,8 +52,7 @@ constexpr Words<Framework, 4> words_of(Framework) {
 
 enum class BatchOnResize { kKeep, kPerWorker };
 constexpr Words<BatchOnResize, 2> words_of(BatchOnResize) {
-  return {{{BatchOnResize::kKeep, "keep"},
-           {BatchOnResize::kPerWorker, "perWorker"}}};
+  return {{{BatchOnResize::kKeep, "keep"}, {BatchOnResize::kPerWorker, "perWorker"}}};
 }
 
 enum class FailureAction { kFail, kRestart, kRestartIgnoringBackoffLimit };

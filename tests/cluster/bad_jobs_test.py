@@ -221,6 +221,7 @@ ROWS = {
     "C32 minAvailable without a gang": plus("runPolicy: {schedulingPolicy: {minAvailable: 1}}"),
     "C33 minResources without a gang": plus(
         "runPolicy: {schedulingPolicy: {minResources: {cpu: 1}}}"),
+    "C33 Kueue without a queue": plus("runPolicy: {schedulingPolicy: {gang: Kueue}}"),
     "C34 minAvailable above the gang": plus(
         "runPolicy: {schedulingPolicy: {gang: Volcano, minAvailable: 3}}"),
     "C35 rendezvous that mpirun does not make": plus("rendezvous: [PyTorch]"),

@@ -249,6 +249,18 @@ def check_reader(_directory, _full, _small):
     return "as the pipeline's, on the claim of mnist.yaml"
 
 
+def check_gang(name, *marks):
+    """What the cluster is told of the gang, as `coxswain plan` prints it; trained they are mlp.yaml."""
+    def check(directory, full, small):
+        done = subprocess.run([harness.COXSWAIN, "plan", "-f", EXAMPLES / name], capture_output=True, text=True,
+                              timeout=60)
+        expect(done.returncode == 0, name, done)
+        for mark in marks:
+            expect(mark in done.stdout, f"{name}: nothing says {mark!r}", done)
+        return f"{len(marks)} marks"
+    return check
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--full", action="store_true", help="as they stand, on all digits")
@@ -269,6 +281,15 @@ def main():
                    r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}"}),
                **{f"keras-{batch}.yaml": check_few_steps(f"keras-{batch}.yaml", {
                    **WITH_DATA, "slotsPerWorker: 4": "slotsPerWorker: 1"}) for batch in (512, 2048)},
+               "gang-kueue.yaml": check_gang("gang-kueue.yaml", "kueue.x-k8s.io/queue-name: team-a",
+                                             "kueue.x-k8s.io/pod-group-name: gang-kueue-0",
+                                             'kueue.x-k8s.io/pod-group-total-count: "2"',
+                                             "topologyKey: topology.kubernetes.io/zone"),
+               "gang-volcano.yaml": check_gang("gang-volcano.yaml", "apiVersion: scheduling.volcano.sh/v1beta1",
+                                               "queue: default", "schedulerName: volcano"),
+               "gang-coscheduling.yaml": check_gang("gang-coscheduling.yaml",
+                                                    "apiVersion: scheduling.x-k8s.io/v1alpha1",
+                                                    "scheduling.x-k8s.io/pod-group: gang-coscheduling"),
                "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks} | {"d2l-all-reduce.yaml"}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}

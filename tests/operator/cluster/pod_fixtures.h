@@ -129,6 +129,29 @@ spec:
     schedulingPolicy: {gang: Coscheduling, scheduleTimeoutSeconds: 120}
 )";
 
+inline constexpr const char* kKueueJob = R"(apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: kueue, namespace: team}
+spec:
+  strategy: ParameterServer
+  replicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          affinity:
+            podAffinity:
+              preferredDuringSchedulingIgnoredDuringExecution:
+              - weight: 1
+                podAffinityTerm: {topologyKey: rack, labelSelector: {matchLabels: {app: cache}}}
+          containers: [{name: trainer}]
+    Server: {replicas: 1}
+  training: {model: mlp, data: {format: mnist}}
+  runPolicy:
+    schedulingPolicy:
+      {gang: Kueue, queue: team-a, priorityClass: high, topologyKey: topology.kubernetes.io/zone}
+)";
+
 inline constexpr const char* kElasticJob = R"(apiVersion: coxswain.dev/v1alpha1
 kind: TrainingJob
 metadata: {name: elastic, namespace: team}
@@ -144,7 +167,7 @@ spec:
   volumes: {checkpoints: {persistentVolumeClaim: {claimName: elastic}}}
 )";
 
-inline constexpr std::array<std::pair<const char*, const char*>, 8> kJobs = {
+inline constexpr std::array<std::pair<const char*, const char*>, 9> kJobs = {
     {{"mpi", kMpiJob},
      {"env_foreign_image", kForeignJob},
      {"slots", kSlotsJob},
@@ -152,6 +175,7 @@ inline constexpr std::array<std::pair<const char*, const char*>, 8> kJobs = {
      {"parameter_server", kServersJob},
      {"volcano", kVolcanoJob},
      {"coscheduling", kCoschedulingJob},
+     {"kueue", kKueueJob},
      {"elastic_own_command", kElasticJob}}};
 
 // The job as it is once its gang is recorded.

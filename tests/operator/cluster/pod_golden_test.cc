@@ -21,7 +21,7 @@ std::string objects_text(const job::TrainingJob& job) {
   std::vector<job::Json> objects = {cluster::service(job)};
   if (job::needs_keys(job.spec)) objects.push_back(cluster::secret(job, {}));
   objects.push_back(cluster::config_map(job));
-  if (job.spec.run_policy.scheduling.gang != job::GangScheduler::kNone)
+  if (job::has_pod_group(job.spec.run_policy.scheduling.gang))
     objects.push_back(cluster::pod_group(job));
   for (const job::WorkerId& id : job::gang(job)) objects.push_back(cluster::pod(job, id));
   std::string text;

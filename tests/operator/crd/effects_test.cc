@@ -50,6 +50,8 @@ const std::vector<FieldChange>& field_changes() {
   static const std::string volcano = R"({"runPolicy": {"schedulingPolicy": {"gang": "Volcano"}}})";
   static const std::string coscheduling =
       R"({"runPolicy": {"schedulingPolicy": {"gang": "Coscheduling"}}})";
+  static const std::string queue =
+      R"({"runPolicy": {"schedulingPolicy": {"gang": "Kueue", "queue": "a"}}})";
   static const std::string rule =
       R"({"failurePolicy": {"rules": [{"action": "RestartIgnoringBackoffLimit"}]}})";
   static const std::string servers =
@@ -94,7 +96,11 @@ const std::vector<FieldChange>& field_changes() {
       {"/spec/runPolicy/managedBy",
        {kTraining},
        {R"("coxswain.dev/operator")", R"("kueue.x-k8s.io/multikueue")"}},
-      {"/spec/runPolicy/schedulingPolicy/gang"},
+      {"/spec/runPolicy/schedulingPolicy/gang",
+       {kTraining},
+       {R"("None")", R"("Volcano")", R"("Coscheduling")"}},
+      {"/spec/runPolicy/schedulingPolicy/gang", {kTraining, queue}, {R"("Volcano")", R"("Kueue")"}},
+      {"/spec/runPolicy/schedulingPolicy/topologyKey", {kTraining}, {"null", R"("a")", R"("b")"}},
       {"/spec/runPolicy/schedulingPolicy/queue", {kTraining, volcano}, {R"("a")", R"("b")"}},
       {"/spec/runPolicy/schedulingPolicy/priorityClass", {kTraining}, {R"("a")", R"("b")"}},
       {"/spec/runPolicy/schedulingPolicy/minAvailable", {kTraining, volcano}, {"1", "2"}},
@@ -225,7 +231,7 @@ std::string objects(const TrainingJob& job) {
   const TrainingJob& started = builder;
   std::vector<job::Json> all = {cluster::service(started)};
   if (needs_keys(started.spec)) all.push_back(cluster::secret(started, {}));
-  if (started.spec.run_policy.scheduling.gang != job::GangScheduler::kNone)
+  if (job::has_pod_group(started.spec.run_policy.scheduling.gang))
     all.push_back(cluster::pod_group(started));
   for (const job::WorkerId& id : gang(started)) all.push_back(cluster::pod(started, id, "config"));
   std::string text;

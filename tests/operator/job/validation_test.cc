@@ -198,6 +198,9 @@ std::vector<Case> values() {
       {"scheduling_without_gang",
        spec("  runPolicy: {schedulingPolicy: {queue: q, minAvailable: 1, minResources: {cpu: 1},\n"
             "    scheduleTimeoutSeconds: 9}}\n")},
+      {"scheduling_kueue_without_queue",
+       spec("  runPolicy: {schedulingPolicy: {gang: Kueue, minAvailable: 1}}\n"
+            "  elasticPolicy: {degradedStartAfterSeconds: 60}\n")},
       {"scheduling_more_than_the_gang",
        spec("  runPolicy: {schedulingPolicy: {gang: Volcano, minAvailable: 3}}\n")},
       {"rendezvous_of_env", spec("  rendezvous: [PyTorch, TensorFlow, Horovod]\n")},
