@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "operator/convert/mxnet_augment.h"
 #include "operator/convert/script.h"
 #include "operator/job/strategy_names.h"
 #include "operator/job/yaml.h"
@@ -25,29 +26,9 @@ constexpr char kMomentum[] = "momentum";
 constexpr char kGpus[] = "gpus";
 constexpr char kBatch[] = "batch";
 constexpr char kBenchmark[] = "benchmark";
-constexpr char kCrop[] = "crop";
-constexpr char kFlip[] = "flip";
-constexpr char kPad[] = "pad";
 constexpr char kType[] = "dtype";
 constexpr char kCompression[] = "compression";
 constexpr char kThreshold[] = "threshold";
-
-constexpr char kFill[] = "fill";
-constexpr char kHue[] = "hue";
-constexpr char kSaturationShift[] = "saturationShift";
-constexpr char kLightness[] = "lightness";
-constexpr char kRotate[] = "rotate";
-constexpr char kShear[] = "shear";
-constexpr char kAspect[] = "aspect";
-constexpr char kSmallest[] = "smallest";
-constexpr char kLargest[] = "largest";
-constexpr char kResizedCrop[] = "resizedCrop";
-constexpr char kBrightness[] = "brightness";
-constexpr char kContrast[] = "contrast";
-constexpr char kSaturation[] = "saturation";
-constexpr char kPca[] = "pca";
-constexpr char kMean[] = "mean";
-constexpr char kDeviation[] = "deviation";
 using enum Outcome;
 
 // An option that is off at 0 or empty has no place only where it is on.
@@ -279,75 +260,6 @@ void set_others(Draft& draft) {
             job::plain_scalar(kept(draft, kThreshold, "0.5")));
   draft.note(kMind, "--gc-threshold",
              "theirs is of sums: set gradientReduction: mxnet-sum, or a smaller threshold");
-}
-
-// A number that an option gave, or what it is without being told.
-Json number(const Draft& draft, std::string_view key, const std::string& otherwise) {
-  return job::plain_scalar(kept(draft, key, otherwise));
-}
-
-bool is_on(const Draft& draft, std::string_view key) {
-  return kept(draft, key).find_first_not_of("0.") != std::string::npos;
-}
-
-// One warp for all of them, as theirs is.
-void add_affine(const Draft& draft, Json& augment) {
-  Json affine = Json::object();
-  if (is_on(draft, kRotate)) affine["rotate"] = number(draft, kRotate, "0");
-  if (is_on(draft, kShear)) affine["shear"] = number(draft, kShear, "0");
-  if (is_on(draft, kAspect)) affine["aspect"] = number(draft, kAspect, "0");
-  const Json scale = {number(draft, kSmallest, "1"), number(draft, kLargest, "1")};
-  if (scale != Json{1, 1}) affine["scale"] = scale;
-  if (!affine.empty()) augment.push_back({{"affine", affine}});
-}
-
-// Theirs are of 0..255.
-std::optional<Json> of_one(const std::string& text) {
-  Json list = Json::array();
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    const Json value = job::plain_scalar(text.substr(start, end - start));
-    if (!value.is_number()) return std::nullopt;
-    list.push_back(job::plain_scalar(fmt::format("{:.6g}", value.get<double>() / 255)));
-    start = end + 1;
-  }
-  return list;
-}
-
-void add_normalise(Draft& draft, Json& augment) {
-  const std::string mean = kept(draft, kMean), deviation = kept(draft, kDeviation);
-  if (mean.empty() && deviation.empty()) return;
-  const auto means = of_one(mean.empty() ? "0,0,0" : mean);
-  const auto deviations = of_one(deviation.empty() ? "255,255,255" : deviation);
-  if (!means || !deviations)
-    return draft.no_place("--rgb-mean, --rgb-std", "write three numbers with commas between");
-  augment.push_back({{"normalise", {{"mean", *means}, {"std", *deviations}}}});
-}
-
-// In the order in which their reader of records makes them; `size`: of a side of what it hands out.
-void set_augmentation(Draft& draft, int size) {
-  Json augment = Json::array();
-  add_affine(draft, augment);
-  const auto pad = whole_number(kept(draft, kPad, "0"));
-  if (is_on(draft, kResizedCrop))
-    augment.push_back("random-resized-crop");
-  else if (kept(draft, kCrop, "0") == "1" && pad && *pad > 0)
-    augment.push_back({{"pad-crop",
-                        {{"pad", *pad},
-                         {"size", size},
-                         {"mode", "fill"},
-                         {"fill", number(draft, kFill, "127")}}}});
-  if (kept(draft, kFlip, "0") == "1") augment.push_back("flip");
-  if (is_on(draft, kHue) || is_on(draft, kSaturationShift) || is_on(draft, kLightness))
-    augment.push_back({{"hsl",
-                        {number(draft, kHue, "0"), number(draft, kSaturationShift, "0"),
-                         number(draft, kLightness, "0")}}});
-  for (const auto& [key, name] :
-       {std::pair(kBrightness, "brightness"), std::pair(kContrast, "contrast"),
-        std::pair(kSaturation, "saturation"), std::pair(kPca, "pca")})
-    if (is_on(draft, key)) augment.push_back({{name, number(draft, key, "0")}});
-  add_normalise(draft, augment);
-  if (!augment.empty()) draft.put("training.data.augment", augment);
 }
 
 void end(const Launch& launch, Draft& draft) {
