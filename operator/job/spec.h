@@ -107,8 +107,8 @@ struct SchedulingPolicy {
 inline constexpr std::tuple kSchedulingFields{
     Field{"gang",
           &SchedulingPolicy::gang,
-          {.doc = "Who places all pods of a gang or none: Volcano or the coscheduling plug-in by a "
-                  "PodGroup, Kueue by a group of pods an attempt."}},
+          {.doc = "Who places all pods of a gang or none: Volcano or the coscheduling plug-in by "
+                  "a PodGroup, Kueue by a group of pods an attempt."}},
     Field{"queue",
           &SchedulingPolicy::queue,
           {.doc = "Volcano's queue; Kueue's LocalQueue, which must be given."}},
@@ -129,8 +129,8 @@ inline constexpr std::tuple kSchedulingFields{
           {.doc = "How long the scheduler may try; Coscheduling only.", .range = {.min = 1}}},
     Field{"topologyKey",
           &SchedulingPolicy::topology_key,
-          {.doc = "A label of nodes, as topology.kubernetes.io/zone: pods go where others of the job "
-                  "are, by its value, if there is room. Unless set, anywhere."}},
+          {.doc = "A label of nodes, as topology.kubernetes.io/zone: pods go where others of the "
+                  "job are, by its value, if there is room. Unless set, anywhere."}},
 };
 
 struct RunPolicy {
