@@ -82,7 +82,9 @@ TEST(ConfigFlags, are_refused_in_one_line) {
       {{"--device=auto"}, "--device: \"auto\" is not in this version; write one of cpu, cuda"},
       {{"--precision=fp8"}, "--precision: must be one of fp32, bf16, got \"fp8\""},
       {{"--optimizer.name=adam", "--optimizer.momentum=0.9"},
-       "--optimizer.momentum: only with optimizer.name one of sgd, nesterov; here it is adam"},
+       "--optimizer.momentum: only with optimizer.name one of sgd, nesterov, rmsprop, signum; here "
+       "it is "
+       "adam"},
       {{"--lrSchedule.milestones=[3"},
        "[config] --lrSchedule.milestones:1:1: end of sequence flow not found"},
       {{"--lrSchedule.milestones=x", "--lrSchedule.name=multistep"},
