@@ -125,21 +125,26 @@ optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
   rule.form = config.form;
   rule.decay_scope = config.decay;
   rule.weight_decay = static_cast<float>(config.weight_decay);
-  rule.beta2 = static_cast<float>(config.beta2);
+  rule.centered = config.centered;
+  rule.beta2 = static_cast<float>(has_betas(config.name) ? config.beta2 : config.rho);
   rule.epsilon = static_cast<float>(config.epsilon);
   return rule;
 }
 
 optim::Schedule make_schedule(const TrainerConfig& config) {
   const contract::LrScheduleConfig& from = config.lr_schedule;
-  const bool adam = config.optimizer.name == OptimizerKind::kAdam;
+  const contract::OptimizerConfig& optimizer = config.optimizer;
   optim::Schedule schedule;
   schedule.kind = from.name;
-  schedule.lr = static_cast<float>(config.optimizer.lr);
-  schedule.momentum = static_cast<float>(adam ? config.optimizer.beta1 : config.optimizer.momentum);
+  schedule.lr = static_cast<float>(optimizer.lr);
+  schedule.momentum =
+      static_cast<float>(has_betas(optimizer.name) ? optimizer.beta1 : optimizer.momentum);
   schedule.min_lr = static_cast<float>(from.min_lr);
   schedule.warmup_epochs = from.warmup_epochs;
   schedule.milestones = from.milestones;
+  schedule.step_epochs = from.step_epochs;
+  schedule.rise_epochs = from.rise_epochs;
+  schedule.cycle_mode = from.cycle_mode;
   schedule.gamma = static_cast<float>(from.gamma);
   schedule.power = static_cast<float>(from.power);
   schedule.pct_start = static_cast<float>(from.pct_start);

@@ -207,7 +207,8 @@ void set_optimizer(Draft& draft) {
     draft.remove("training.optimizer.form");
     draft.remove("training.optimizer.momentum");
   } else {
-    draft.no_place("--optimizer " + name, "the trainer has sgd, nag and adam");
+    draft.no_place("--optimizer " + name,
+                   "sgd, nag and adam are translated; for others say training.optimizer.name");
   }
 }
 

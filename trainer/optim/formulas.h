@@ -82,17 +82,172 @@ struct Adam {
   float beta1, beta2, epsilon, rate, root_bias;
 };
 
-// Calls visit(std::type_identity<Formula>()) with the rule's: plain SGD where no slots are kept.
-template <class Visit>
-void with_formula(const UpdateRule& rule, bool has_slots, const Visit& visit) {
-  const bool mxnet = rule.form == MomentumForm::kMxnet;
-  if (!has_slots) return visit(std::type_identity<PlainSgd>());
-  if (rule.kind == OptimizerKind::kAdam) return visit(std::type_identity<Adam>());
-  if (rule.kind == OptimizerKind::kNesterov) {
-    return mxnet ? visit(std::type_identity<MxnetNesterov>())
-                 : visit(std::type_identity<Nesterov>());
+// Loshchilov & Hutter 2019: the decay is the weight's, not the gradient's.
+struct AdamW : Adam {
+  constexpr AdamW(const UpdateRule& rule, const UpdateStep& step) : Adam(rule, step), lr(step.lr) {}
+  [[gnu::always_inline]] constexpr void shrink(float decay, float& w) const { w *= 1 - lr * decay; }
+  float lr;
+};
+
+// sqrt(n) + epsilon (PyTorch), or sqrt(n + epsilon) (MXNet, Keras): the other term is 0, which
+// changes no bit.
+struct Divisor {
+  constexpr explicit Divisor(const UpdateRule& rule) {
+    (rule.form == MomentumForm::kMxnet ? inside : outside) = rule.epsilon;
   }
-  return mxnet ? visit(std::type_identity<MxnetSgd>()) : visit(std::type_identity<Sgd>());
+  [[gnu::always_inline]] constexpr float operator()(float n) const {
+    return std::sqrt(n + inside) + outside;
+  }
+  float inside = 0, outside = 0;
+};
+
+struct AdaGrad {
+  constexpr AdaGrad(const UpdateRule& rule, const UpdateStep& step) : lr(step.lr), divisor(rule) {}
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w, float& sum) const {
+    sum += gradient * gradient;
+    w -= lr * gradient / divisor(sum);
+  }
+  float lr;
+  Divisor divisor;
+};
+
+struct AdaDelta {
+  constexpr AdaDelta(const UpdateRule& rule, const UpdateStep& step)
+      : lr(step.lr), rho(rule.beta2), epsilon(rule.epsilon) {}
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w, float& square,
+                                                   float& deltas) const {
+    square = rho * square + (1 - rho) * (gradient * gradient);
+    const float delta = std::sqrt(deltas + epsilon) / std::sqrt(square + epsilon) * gradient;
+    deltas = rho * deltas + (1 - rho) * (delta * delta);
+    w -= lr * delta;
+  }
+  float lr, rho, epsilon;
+};
+
+// The rate stands outside the velocity (PyTorch) or inside (MXNet, Keras); the other factor is 1.
+struct RmsBase {
+  constexpr RmsBase(const UpdateRule& rule, const UpdateStep& step)
+      : mu(step.momentum), rho(rule.beta2), divisor(rule) {
+    (rule.form == MomentumForm::kMxnet ? inside : outside) = step.lr;
+  }
+  [[gnu::always_inline]] constexpr float averaged_square(float gradient, float square) const {
+    return rho * square + (1 - rho) * (gradient * gradient);
+  }
+  // Rounding may put the mean's square above the squares' mean.
+  [[gnu::always_inline]] constexpr float variance(float gradient, float square, float& mean) const {
+    mean = rho * mean + (1 - rho) * gradient;
+    const float difference = square - mean * mean;
+    return difference > 0 ? difference : 0;
+  }
+  [[gnu::always_inline]] constexpr void move(float gradient, float n, float& w) const {
+    w -= outside * (inside * gradient / divisor(n));
+  }
+  [[gnu::always_inline]] constexpr void move(float gradient, float n, float& w,
+                                             float& velocity) const {
+    velocity = mu * velocity + inside * gradient / divisor(n);
+    w -= outside * velocity;
+  }
+  float mu, rho, inside = 1, outside = 1;
+  Divisor divisor;
+};
+
+struct RmsProp : RmsBase {
+  using RmsBase::RmsBase;
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w, float& square) const {
+    square = averaged_square(gradient, square);
+    move(gradient, square, w);
+  }
+};
+
+struct RmsPropMomentum : RmsBase {
+  using RmsBase::RmsBase;
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w, float& square,
+                                                   float& velocity) const {
+    square = averaged_square(gradient, square);
+    move(gradient, square, w, velocity);
+  }
+};
+
+struct CenteredRmsProp : RmsBase {
+  using RmsBase::RmsBase;
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w, float& square,
+                                                   float& mean) const {
+    square = averaged_square(gradient, square);
+    move(gradient, variance(gradient, square, mean), w);
+  }
+};
+
+struct CenteredRmsPropMomentum : RmsBase {
+  using RmsBase::RmsBase;
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w, float& square,
+                                                   float& mean, float& velocity) const {
+    square = averaged_square(gradient, square);
+    move(gradient, variance(gradient, square, mean), w, velocity);
+  }
+};
+
+constexpr float sign(float x) { return static_cast<float>(x > 0) - static_cast<float>(x < 0); }
+
+struct PlainSignum : PlainSgd {
+  using PlainSgd::PlainSgd;
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w) const {
+    w -= lr * sign(gradient);
+  }
+};
+
+// MXNet's, whose velocity has the other sign.
+struct Signum : Sgd {
+  using Sgd::Sgd;
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float& w,
+                                                   float& velocity) const {
+    velocity = mu * velocity + (1 - mu) * gradient;
+    w -= lr * sign(velocity);
+  }
+};
+
+// The gradient with its decay, which some formulas take from the weight itself.
+template <class Formula>
+[[gnu::always_inline]] constexpr float decayed(const Formula& formula, float gradient, float decay,
+                                               float& w) {
+  if constexpr (requires { formula.shrink(decay, w); }) {
+    formula.shrink(decay, w);
+    return gradient;
+  } else {
+    return gradient + decay * w;
+  }
+}
+
+// One of two formulas.
+template <class First, class Second, class Visit>
+void one_of(bool first, const Visit& visit) {
+  return first ? visit(std::type_identity<First>()) : visit(std::type_identity<Second>());
+}
+
+// Calls visit(std::type_identity<Formula>()) with the rule's, for as many slots as are kept.
+template <class Visit>
+void with_formula(const UpdateRule& rule, int slots, const Visit& visit) {
+  const bool mxnet = rule.form == MomentumForm::kMxnet;
+  switch (rule.kind) {
+    case OptimizerKind::kSgd:
+      if (slots == 0) return visit(std::type_identity<PlainSgd>());
+      return one_of<MxnetSgd, Sgd>(mxnet, visit);
+    case OptimizerKind::kNesterov:
+      if (slots == 0) return visit(std::type_identity<PlainSgd>());
+      return one_of<MxnetNesterov, Nesterov>(mxnet, visit);
+    case OptimizerKind::kAdam:
+      return visit(std::type_identity<Adam>());
+    case OptimizerKind::kAdamW:
+      return visit(std::type_identity<AdamW>());
+    case OptimizerKind::kRmsProp:
+      if (rule.centered) return one_of<CenteredRmsProp, CenteredRmsPropMomentum>(slots == 2, visit);
+      return one_of<RmsProp, RmsPropMomentum>(slots == 1, visit);
+    case OptimizerKind::kAdaGrad:
+      return visit(std::type_identity<AdaGrad>());
+    case OptimizerKind::kAdaDelta:
+      return visit(std::type_identity<AdaDelta>());
+    case OptimizerKind::kSignum:
+      return one_of<PlainSignum, Signum>(slots == 0, visit);
+  }
 }
 
 // What a statistic becomes: `parts` of the step were summed.

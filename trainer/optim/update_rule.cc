@@ -1,5 +1,6 @@
 #include "trainer/optim/update_rule.h"
 
+#include <algorithm>
 #include <cassert>
 #include <type_traits>
 
@@ -19,15 +20,18 @@ template <class Formula>
   const float* __restrict g = part.gradients.data();
   float* __restrict slot0 = part.slots[0].data();
   float* __restrict slot1 = part.slots[1].data();
+  float* __restrict slot2 = part.slots[2].data();
   const std::size_t count = part.weights.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const float gradient = g[i] + decay * w[i];
+    const float gradient = decayed(formula, g[i], decay, w[i]);
     if constexpr (std::is_invocable_v<Formula, float, float&>) {
       formula(gradient, w[i]);
     } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
       formula(gradient, w[i], slot0[i]);
-    } else {
+    } else if constexpr (std::is_invocable_v<Formula, float, float&, float&, float&>) {
       formula(gradient, w[i], slot0[i], slot1[i]);
+    } else {
+      formula(gradient, w[i], slot0[i], slot1[i], slot2[i]);
     }
   }
 }
@@ -53,8 +57,13 @@ void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const Se
   loop(formula, decay, part);
 }
 
+using Names = std::span<const std::string_view>;
 constexpr std::string_view kVelocity[] = {"momentum_buffer"};
 constexpr std::string_view kMoments[] = {"exp_avg", "exp_avg_sq"};
+constexpr std::string_view kSum[] = {"sum"};
+constexpr std::string_view kDeltas[] = {"square_avg", "acc_delta"};
+constexpr std::string_view kSquare[] = {"square_avg", "momentum_buffer"};
+constexpr std::string_view kVariance[] = {"square_avg", "grad_avg", "momentum_buffer"};
 
 void average(float momentum, float parts, std::span<float> running, std::span<const float> sums) {
   for (std::size_t i = 0; i < running.size(); ++i) {
@@ -65,9 +74,24 @@ void average(float momentum, float parts, std::span<float> running, std::span<co
 }  // namespace
 
 std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_momentum) {
-  if (rule.kind == OptimizerKind::kAdam) return kMoments;
-  return has_momentum ? std::span<const std::string_view>(kVelocity)
-                      : std::span<const std::string_view>();
+  switch (rule.kind) {
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return kMoments;
+    case OptimizerKind::kAdaGrad:
+      return kSum;
+    case OptimizerKind::kAdaDelta:
+      return kDeltas;
+    case OptimizerKind::kRmsProp: {
+      const Names names = rule.centered ? Names(kVariance) : Names(kSquare);
+      return has_momentum ? names : names.first(names.size() - 1);
+    }
+    case OptimizerKind::kSgd:
+    case OptimizerKind::kNesterov:
+    case OptimizerKind::kSignum:
+      break;
+  }
+  return has_momentum ? Names(kVelocity) : Names();
 }
 
 bool decays(DecayScope scope, SegmentKind kind) {
@@ -83,7 +107,9 @@ void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& p
     return average(rule.statistic_momentum, step.statistic_parts, part.weights, part.gradients);
   }
   const float decay = decays(rule.decay_scope, part.kind) ? rule.weight_decay : 0;
-  with_formula(rule, !part.slots[0].empty(), [&]<class Formula>(std::type_identity<Formula>) {
+  const auto slots =
+      std::ranges::count_if(part.slots, [](std::span<float> slot) { return !slot.empty(); });
+  with_formula(rule, static_cast<int>(slots), [&]<class Formula>(std::type_identity<Formula>) {
     apply<Formula>(rule, step, decay, part);
   });
 }

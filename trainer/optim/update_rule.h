@@ -16,8 +16,9 @@ struct UpdateRule {
   MomentumForm form = MomentumForm::kPyTorch;
   DecayScope decay_scope = DecayScope::kAll;
   float weight_decay = 0;
-  float beta2 = 0.999F;             // Adam (Kingma & Ba 2015, algorithm 1)
-  float epsilon = 1e-8F;            // Adam, outside the root
+  bool centered = false;            // RMSProp
+  float beta2 = 0.999F;             // Adam (Kingma & Ba 2015); rho of RMSProp and AdaDelta
+  float epsilon = 1e-8F;            // in the divisor
   float statistic_momentum = 0.1F;  // running = (1-m) running + m batch
   bool operator==(const UpdateRule&) const = default;
 };
@@ -25,14 +26,14 @@ struct UpdateRule {
 // Value. What differs between two steps.
 struct UpdateStep {
   float lr = 0;
-  float momentum = 0;             // beta1 for Adam; schedules may cycle it
+  float momentum = 0;             // beta1 for Adam, AdamW; schedules may cycle it
   std::int64_t update_count = 1;  // 1 for the first update: Adam's bias correction
   float statistic_parts = 1;      // parts whose BatchNorm statistics were summed
 };
 
-// The slots that a rule keeps beside the weights, by their names in a checkpoint (PyTorch's words):
-// none without momentum, "momentum_buffer"; "exp_avg" and "exp_avg_sq".
-inline constexpr std::size_t kMostSlots = 2;
+// The slots that a rule keeps beside the weights, by their names in a checkpoint (PyTorch's words),
+// in the order in which its formula takes them. Momentum that is 0 has none.
+inline constexpr std::size_t kMostSlots = 3;
 std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_momentum);
 
 bool decays(DecayScope scope, tensor::SegmentKind kind);

@@ -101,17 +101,26 @@ constexpr Words<GradientReduction, 2> words_of(GradientReduction) {
   return {{{GradientReduction::kMean, "mean"}, {GradientReduction::kMxnetSum, "mxnet-sum"}}};
 }
 
-enum class OptimizerKind { kSgd, kNesterov, kAdam };
-constexpr Words<OptimizerKind, 3> words_of(OptimizerKind) {
+enum class OptimizerKind { kSgd, kNesterov, kAdam, kAdamW, kRmsProp, kAdaGrad, kAdaDelta, kSignum };
+constexpr Words<OptimizerKind, 8> words_of(OptimizerKind) {
   return {{{OptimizerKind::kSgd, "sgd"},
            {OptimizerKind::kNesterov, "nesterov"},
-           {OptimizerKind::kAdam, "adam"}}};
+           {OptimizerKind::kAdam, "adam"},
+           {OptimizerKind::kAdamW, "adamw"},
+           {OptimizerKind::kRmsProp, "rmsprop"},
+           {OptimizerKind::kAdaGrad, "adagrad"},
+           {OptimizerKind::kAdaDelta, "adadelta"},
+           {OptimizerKind::kSignum, "signum"}}};
+}
+constexpr bool has_betas(OptimizerKind kind) {
+  return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW;
 }
 
 // Where the learning rate stands when it changes between steps, with G = g + wd w:
 //   PyTorch: v = mu v + G;     SGD w -= lr v;  Nesterov w -= lr (G + mu v)
 //   MXNet:   v = mu v - lr G;  SGD w += v;     Nesterov w += mu v - lr G
-// Adam has one form.
+// RMSProp and AdaGrad divide by sqrt(n) + epsilon (PyTorch) or by sqrt(n + epsilon) (MXNet, and
+// Keras with it). The others have one form.
 enum class MomentumForm { kPyTorch, kMxnet };
 constexpr Words<MomentumForm, 2> words_of(MomentumForm) {
   return {{{MomentumForm::kPyTorch, "pytorch"}, {MomentumForm::kMxnet, "mxnet"}}};
@@ -126,13 +135,31 @@ constexpr Words<DecayScope, 3> words_of(DecayScope) {
            {DecayScope::kWeightsAndGamma, "weightsAndGamma"}}};
 }
 
-enum class ScheduleKind { kConstant, kMultistep, kPoly, kCosine, kOneCycle };
-constexpr Words<ScheduleKind, 5> words_of(ScheduleKind) {
+enum class ScheduleKind {
+  kConstant,
+  kMultistep,
+  kStep,
+  kExponential,
+  kPoly,
+  kCosine,
+  kCyclic,
+  kOneCycle
+};
+constexpr Words<ScheduleKind, 8> words_of(ScheduleKind) {
   return {{{ScheduleKind::kConstant, "constant"},
            {ScheduleKind::kMultistep, "multistep"},
+           {ScheduleKind::kStep, "step"},
+           {ScheduleKind::kExponential, "exponential"},
            {ScheduleKind::kPoly, "poly"},
            {ScheduleKind::kCosine, "cosine"},
+           {ScheduleKind::kCyclic, "cyclic"},
            {ScheduleKind::kOneCycle, "onecycle"}}};
+}
+
+// How high a cycle's peaks are: all the same, or each half of the one before (PyTorch's words).
+enum class CycleMode { kTriangular, kTriangular2 };
+constexpr Words<CycleMode, 2> words_of(CycleMode) {
+  return {{{CycleMode::kTriangular, "triangular"}, {CycleMode::kTriangular2, "triangular2"}}};
 }
 
 enum class LrScaling { kNone, kLinear, kSqrt };

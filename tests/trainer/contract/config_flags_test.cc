@@ -83,7 +83,9 @@ TEST(ConfigFlags, are_refused_in_one_line) {
        "--device: must be one of cpu, cuda, auto, got \"gpu\"; did you mean cpu?"},
       {{"--precision=fp8"}, "--precision: must be one of fp32, bf16, got \"fp8\""},
       {{"--optimizer.name=adam", "--optimizer.momentum=0.9"},
-       "--optimizer.momentum: only with optimizer.name one of sgd, nesterov; here it is adam"},
+       "--optimizer.momentum: only with optimizer.name one of sgd, nesterov, rmsprop, signum; here "
+       "it is "
+       "adam"},
       {{"--lrSchedule.milestones=[3"},
        "[config] --lrSchedule.milestones:1:1: end of sequence flow not found"},
       {{"--lrSchedule.milestones=x", "--lrSchedule.name=multistep"},

@@ -130,6 +130,10 @@ TEST(ConfigReader, fills_defaults_that_depend_on_other_keys) {
   EXPECT_EQ(read(head + "optimizer: {name: adam}").optimizer.lr, 0.001);
   EXPECT_EQ(read(head + "optimizer: {name: adam, lr: 0.01}").optimizer.lr, 0.01);
   EXPECT_EQ(read(head + "optimizer: {name: nesterov}").optimizer.momentum, 0.9);
+  EXPECT_EQ(read(head + "optimizer: {name: adamw}").optimizer.weight_decay, 0.01);
+  EXPECT_EQ(read(head + "optimizer: {name: adagrad}").optimizer.epsilon, 1e-10);
+  EXPECT_EQ(read(head + "optimizer: {name: adadelta}").optimizer.lr, 1);
+  EXPECT_EQ(read(head + "optimizer: {name: signum}").optimizer.momentum, 0.9);
   EXPECT_EQ(read(head + "steps: 5").epochs, std::nullopt);
   EXPECT_EQ(read(head + "epochs: 0").epochs, 0);
   EXPECT_EQ(read(head + "threads: auto\ncommunication: {bucketBytes: auto}").threads, 0);
@@ -208,15 +212,16 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "65 [config] job.yaml:3:23: optimizer.momentum: out of range: must be at least 0, below 1, "
        "got 1"},
       {"optimizer: {name: sdg}",
-       "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, got "
+       "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, adamw, "
+       "rmsprop, adagrad, adadelta, signum, got "
        "\"sdg\"; did you mean sgd?"},
-      {"optimizer: {name: rmsprop}",
-       "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, got "
-       "\"rmsprop\""},
+      {"optimizer: {name: ftrl}",
+       "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, adamw, "
+       "rmsprop, adagrad, adadelta, signum, got "
+       "\"ftrl\""},
       {"optimizer: {name: lars}",
        "65 [config] job.yaml:3:19: optimizer.name: \"lars\" is not in this version; write one of "
-       "sgd, "
-       "nesterov, adam"},
+       "sgd, nesterov, adam, adamw, rmsprop, adagrad, adadelta, signum"},
       {"optimizer: adam", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got \"adam\""},
       {"optimizer:", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got nothing"},
       {"precision: fp16",
@@ -267,7 +272,7 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "\"optimizer.momentum\"?"},
       {"optimizer: {eps: 1}",
        "65 [config] job.yaml:3:13: optimizer.eps: unknown key; known here: name, form, lr, "
-       "momentum, beta1, beta2, epsilon, weightDecay, decay"},
+       "momentum, beta1, beta2, rho, centered, epsilon, weightDecay, decay"},
       {"lr: 0.1", "65 [config] job.yaml:3:1: lr: unknown key; did you mean \"optimizer.lr\"?"},
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
@@ -294,6 +299,12 @@ TEST(ConfigReader, checks_rules_across_keys) {
   const std::string mnist = "model: mlp\ndata: {format: mnist";
   const std::string any = std::string(kHead) + "reproducible: anyWorldSize\n";
   const std::vector<BadCase> cases{
+      {std::string(kHead) + "lrSchedule: {name: step}",
+       "65 [config] job.yaml:1:1: lrSchedule.stepEpochs: required with step, above 0: 30"},
+      {std::string(kHead) + "lrSchedule: {name: exponential}",
+       "65 [config] job.yaml:1:1: lrSchedule.gamma: required with exponential: 0.95"},
+      {std::string(kHead) + "lrSchedule: {name: cyclic}",
+       "65 [config] job.yaml:1:1: lrSchedule.riseEpochs: required with cyclic, above 0: 2"},
       {any, "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs batchSemantics: global"},
       {any + "batchSemantics: global\nvirtualShards: 6",
        "65 [config] job.yaml:5:1: virtualShards: must be a power of two, 1..64, got 6"},
@@ -338,9 +349,10 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "0..1000, got 1001"},
       {std::string(kHead) + "optimizer: {name: adam, momentum: 0.9}",
        "65 [config] job.yaml:3:25: optimizer.momentum: only with optimizer.name one of sgd, "
-       "nesterov; here it is adam"},
+       "nesterov, rmsprop, signum; here it is adam"},
       {std::string(kHead) + "optimizer: {beta1: 0.9}",
-       "65 [config] job.yaml:3:13: optimizer.beta1: only with optimizer.name adam; here it is sgd"},
+       "65 [config] job.yaml:3:13: optimizer.beta1: only with optimizer.name one of adam, adamw; "
+       "here it is sgd"},
       {std::string(kHead) + "optimizer: {name: nesterov, momentum: 0}",
        "65 [config] job.yaml:3:29: optimizer.momentum: must be above 0 with nesterov"},
       {std::string(kHead) + "lrSchedule: {name: multistep}",

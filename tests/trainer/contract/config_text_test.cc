@@ -89,7 +89,7 @@ TEST(ConfigText, yaml_reads_back_as_the_same_configuration) {
   const std::uint64_t seed = test::flags().seed_given ? test::flags().seed : 7;
   std::mt19937_64 random(seed);
   int num_valid = 0;
-  for (int i = 0; i < 30000; ++i) {
+  for (int i = 0; i < 100000; ++i) {
     try {
       const TrainerConfig config = read_config("", "", random_flags(random)).config;
       const std::string yaml = to_yaml(config);

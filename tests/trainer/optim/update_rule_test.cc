@@ -123,7 +123,8 @@ struct Case {
   int slots;
 };
 
-std::vector<Case> all_rules() {
+// Those that have a formula to themselves here.
+std::vector<Case> scalar_rules() {
   std::vector<Case> cases;
   for (const auto kind : {OptimizerKind::kSgd, OptimizerKind::kNesterov, OptimizerKind::kAdam}) {
     for (const auto form : {MomentumForm::kPyTorch, MomentumForm::kMxnet}) {
@@ -144,8 +145,28 @@ std::vector<Case> all_rules() {
   return cases;
 }
 
+// The others are compared with their peers, in peers_test.cc.
+std::vector<Case> all_rules() {
+  std::vector<Case> cases = scalar_rules();
+  for (const auto kind : {OptimizerKind::kAdamW, OptimizerKind::kRmsProp, OptimizerKind::kAdaGrad,
+                          OptimizerKind::kAdaDelta, OptimizerKind::kSignum}) {
+    for (const bool momentum : {true, false}) {
+      for (const bool centered : {true, false}) {
+        const UpdateRule rule{.kind = kind,
+                              .form = centered ? MomentumForm::kMxnet : MomentumForm::kPyTorch,
+                              .weight_decay = 5e-4F,
+                              .centered = centered};
+        cases.push_back({"kind " + std::to_string(static_cast<int>(kind)) + " momentum " +
+                             std::to_string(momentum) + " centered " + std::to_string(centered),
+                         rule, static_cast<int>(slot_names(rule, momentum).size())});
+      }
+    }
+  }
+  return cases;
+}
+
 TEST(Update, equals_the_scalar_formula_bit_for_bit_in_every_rule_form_and_scope) {
-  for (const Case& c : all_rules()) {
+  for (const Case& c : scalar_rules()) {
     ParameterBuffer actual(all_kinds(), c.slots);
     fill(actual.weights(), 1);
     fill(actual.gradients(), 2);
@@ -369,6 +390,15 @@ TEST(Rule, names_the_slots_that_its_formula_needs) {
   EXPECT_THAT(names(OptimizerKind::kNesterov, true), ElementsAre("momentum_buffer"));
   EXPECT_THAT(names(OptimizerKind::kAdam, true), ElementsAre("exp_avg", "exp_avg_sq"));
   EXPECT_THAT(names(OptimizerKind::kAdam, false), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(names(OptimizerKind::kAdamW, true), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(names(OptimizerKind::kRmsProp, false), ElementsAre("square_avg"));
+  EXPECT_THAT(names(OptimizerKind::kRmsProp, true), ElementsAre("square_avg", "momentum_buffer"));
+  EXPECT_THAT(slot_names({.kind = OptimizerKind::kRmsProp, .centered = true}, true),
+              ElementsAre("square_avg", "grad_avg", "momentum_buffer"));
+  EXPECT_THAT(names(OptimizerKind::kAdaGrad, false), ElementsAre("sum"));
+  EXPECT_THAT(names(OptimizerKind::kAdaDelta, false), ElementsAre("square_avg", "acc_delta"));
+  EXPECT_THAT(names(OptimizerKind::kSignum, true), ElementsAre("momentum_buffer"));
+  EXPECT_THAT(names(OptimizerKind::kSignum, false), ElementsAre());
 }
 
 }  // namespace

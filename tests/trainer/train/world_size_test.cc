@@ -20,7 +20,9 @@ const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = {{"sgd", OptimizerKind::kSgd, 0, 0.05F},
                                         {"momentum", OptimizerKind::kSgd, 0.9F, 0.05F},
                                         {"nesterov", OptimizerKind::kNesterov, 0.9F, 0.05F},
-                                        {"adam", OptimizerKind::kAdam, 0.9F, 0.001F}};
+                                        {"adam", OptimizerKind::kAdam, 0.9F, 0.001F},
+                                        {"adamw", OptimizerKind::kAdamW, 0.9F, 0.001F},
+                                        {"rmsprop", OptimizerKind::kRmsProp, 0.9F, 0.0001F}};
   return all;
 }
 

@@ -54,7 +54,7 @@ std::uint64_t hash_of(const optim::UpdateRule& rule) {
   tensor::Fnv1a hash;
   for (const auto choice :
        {static_cast<std::uint32_t>(rule.kind), static_cast<std::uint32_t>(rule.form),
-        static_cast<std::uint32_t>(rule.decay_scope)})
+        static_cast<std::uint32_t>(rule.decay_scope), static_cast<std::uint32_t>(rule.centered)})
     hash.add(choice);
   for (const float value : {rule.weight_decay, rule.beta2, rule.epsilon, rule.statistic_momentum})
     hash.add(std::bit_cast<std::uint32_t>(value));

@@ -59,7 +59,8 @@ void check_augment(const DataConfig& data, const std::set<std::string, std::less
   }
 }
 
-void check_schedule(const TrainerConfig& config, const ReportRule& report) {
+void check_schedule(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
+                    const ReportRule& report) {
   const LrScheduleConfig& schedule = config.lr_schedule;
   if (schedule.name == ScheduleKind::kMultistep) {
     const auto& milestones = schedule.milestones;
@@ -68,6 +69,20 @@ void check_schedule(const TrainerConfig& config, const ReportRule& report) {
     if (milestones.empty()) report("lrSchedule.milestones", "required with multistep: [30, 60]");
     if (!rising) report("lrSchedule.milestones", "must rise");
   }
+  if (schedule.name == ScheduleKind::kStep && schedule.step_epochs == 0)
+    report("lrSchedule.stepEpochs", "required with step, above 0: 30");
+  if (schedule.name == ScheduleKind::kExponential && !given.contains("lrSchedule.gamma"))
+    report("lrSchedule.gamma", "required with exponential: 0.95");
+  if (schedule.name == ScheduleKind::kCyclic) {
+    if (schedule.rise_epochs == 0)
+      report("lrSchedule.riseEpochs", "required with cyclic, above 0: 2");
+    if (schedule.warmup_epochs > 0 && schedule.min_lr == 0)
+      report("lrSchedule.warmupEpochs", "with cyclic it rises to minLr, which must be above 0");
+  }
+  const OptimizerKind kind = config.optimizer.name;
+  if (schedule.cycle_momentum &&
+      (kind == OptimizerKind::kAdaGrad || kind == OptimizerKind::kAdaDelta))
+    report("lrSchedule.cycleMomentum", fmt::format("{} has no momentum", word(kind)));
   if (schedule.min_lr > config.optimizer.lr) {
     report("lrSchedule.minLr",
            fmt::format("{} must be at most optimizer.lr, {}", number_text(schedule.min_lr),
@@ -122,6 +137,33 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
   }
 }
 
+struct OptimizerDefaults {
+  double lr = 0.01;
+  double momentum = 0;
+  double epsilon = 1e-7;
+  double weight_decay = 0;
+};
+
+OptimizerDefaults defaults_of(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kRmsProp:
+      return {.lr = 0.001};
+    case OptimizerKind::kAdamW:
+      return {.lr = 0.001, .weight_decay = 0.01};
+    case OptimizerKind::kAdaGrad:
+      return {.epsilon = 1e-10};
+    case OptimizerKind::kAdaDelta:
+      return {.lr = 1, .epsilon = 1e-6};
+    case OptimizerKind::kNesterov:
+    case OptimizerKind::kSignum:
+      return {.momentum = 0.9};
+    case OptimizerKind::kSgd:
+      break;
+  }
+  return {};
+}
+
 void check_device(const TrainerConfig& config, const ReportRule& report) {
   if (config.device == Device::kCuda && config.precision != Precision::kFp32)
     report("device", "cuda computes in precision: fp32 alone in this version");
@@ -149,7 +191,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   if (config.optimizer.name == OptimizerKind::kNesterov && config.optimizer.momentum == 0) {
     report("optimizer.momentum", "must be above 0 with nesterov");
   }
-  check_schedule(config, report);
+  check_schedule(config, given, report);
   check_kv_store(config, report);
   check_reproducible(config, report);
   check_device(config, report);
@@ -157,12 +199,11 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
 
 void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<>>& given) {
   OptimizerConfig& optimizer = config.optimizer;
-  if (!given.contains("optimizer.lr")) {
-    optimizer.lr = optimizer.name == OptimizerKind::kAdam ? 0.001 : 0.01;
-  }
-  if (!given.contains("optimizer.momentum")) {
-    optimizer.momentum = optimizer.name == OptimizerKind::kNesterov ? 0.9 : 0;
-  }
+  const OptimizerDefaults defaults = defaults_of(optimizer.name);
+  if (!given.contains("optimizer.lr")) optimizer.lr = defaults.lr;
+  if (!given.contains("optimizer.momentum")) optimizer.momentum = defaults.momentum;
+  if (!given.contains("optimizer.epsilon")) optimizer.epsilon = defaults.epsilon;
+  if (!given.contains("optimizer.weightDecay")) optimizer.weight_decay = defaults.weight_decay;
   if (!given.contains("parameterServer.mode"))
     config.parameter_server.mode = mode_of(config.kv_store);
   if (!config.epochs && !config.steps) config.epochs = kDefaultEpochs;

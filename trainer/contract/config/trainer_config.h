@@ -33,12 +33,14 @@ struct DataConfig {
 struct OptimizerConfig {
   OptimizerKind name = OptimizerKind::kSgd;
   MomentumForm form = MomentumForm::kPyTorch;
-  double lr = 0.01;     // adam: 0.001
-  double momentum = 0;  // nesterov: 0.9
+  double lr = 0.01;     // adam, adamw, rmsprop: 0.001; adadelta: 1
+  double momentum = 0;  // nesterov, signum: 0.9
   double beta1 = 0.9;
   double beta2 = 0.999;
-  double epsilon = 1e-7;
-  double weight_decay = 0;
+  double rho = 0.9;
+  bool centered = false;
+  double epsilon = 1e-7;    // adagrad: 1e-10; adadelta: 1e-6
+  double weight_decay = 0;  // adamw: 0.01
   DecayScope decay = DecayScope::kAll;
   bool operator==(const OptimizerConfig&) const = default;
 };
@@ -48,9 +50,12 @@ struct LrScheduleConfig {
   double warmup_epochs = 0;
   LrScaling scaling = LrScaling::kNone;
   std::vector<double> milestones;  // in epochs
+  double step_epochs = 0;
   double gamma = 0.1;
   double power = 1;
   double min_lr = 0;
+  double rise_epochs = 0;
+  CycleMode cycle_mode = CycleMode::kTriangular;
   double pct_start = 0.3;
   double div_factor = 25;
   double final_div_factor = 1e4;

@@ -66,6 +66,7 @@ struct UpdateCase {
   OptimizerKind kind;
   MomentumForm form;
   int slots;
+  bool centered = false;
 };
 
 class CudaUpdate : public testing::TestWithParam<UpdateCase> {
@@ -132,7 +133,8 @@ TEST_P(CudaUpdate, gives_the_bits_of_the_reference) {
     const optim::UpdateRule rule{.kind = GetParam().kind,
                                  .form = GetParam().form,
                                  .decay_scope = scope,
-                                 .weight_decay = 0.01F};
+                                 .weight_decay = 0.01F,
+                                 .centered = GetParam().centered};
     const auto cuda = backend::make_cuda_backend(0);
     ModelRun expected(*reference_, model_, {.num_slots = GetParam().slots});
     ModelRun actual(*cuda, model_, {.num_slots = GetParam().slots});
@@ -177,7 +179,15 @@ INSTANTIATE_TEST_SUITE_P(
                     UpdateCase{"mxnet_sgd", OptimizerKind::kSgd, MomentumForm::kMxnet, 1},
                     UpdateCase{"nesterov", OptimizerKind::kNesterov, MomentumForm::kPyTorch, 1},
                     UpdateCase{"mxnet_nesterov", OptimizerKind::kNesterov, MomentumForm::kMxnet, 1},
-                    UpdateCase{"adam", OptimizerKind::kAdam, MomentumForm::kPyTorch, 2}),
+                    UpdateCase{"adam", OptimizerKind::kAdam, MomentumForm::kPyTorch, 2},
+                    UpdateCase{"adamw", OptimizerKind::kAdamW, MomentumForm::kPyTorch, 2},
+                    UpdateCase{"rmsprop", OptimizerKind::kRmsProp, MomentumForm::kPyTorch, 2},
+                    UpdateCase{"centered_rmsprop", OptimizerKind::kRmsProp, MomentumForm::kMxnet, 3,
+                               true},
+                    UpdateCase{"adagrad", OptimizerKind::kAdaGrad, MomentumForm::kMxnet, 1},
+                    UpdateCase{"adadelta", OptimizerKind::kAdaDelta, MomentumForm::kPyTorch, 2},
+                    UpdateCase{"plain_signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 0},
+                    UpdateCase{"signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 1}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

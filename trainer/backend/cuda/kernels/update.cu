@@ -39,13 +39,15 @@ __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, Fl
       weight = optim::averaged(weight, buffer.gradients[i], rule.statistic_momentum, parts);
     } else {
       const float decay = change == Change::kDecayed ? rule.weight_decay : 0;
-      const float gradient = buffer.gradients[i] + decay * weight;
+      const float gradient = optim::decayed(formula, buffer.gradients[i], decay, weight);
       if constexpr (std::is_invocable_v<Formula, float, float&>) {
         formula(gradient, weight);
       } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
         formula(gradient, weight, buffer.slots[0][i]);
-      } else {
+      } else if constexpr (std::is_invocable_v<Formula, float, float&, float&, float&>) {
         formula(gradient, weight, buffer.slots[0][i], buffer.slots[1][i]);
+      } else {
+        formula(gradient, weight, buffer.slots[0][i], buffer.slots[1][i], buffer.slots[2][i]);
       }
     }
     buffer.weights[i] = weight;
@@ -71,8 +73,9 @@ void decide(const Queue& queue, const UpdateInputs* inputs, float* control_sums,
 void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
             const FlatBuffer& buffer) {
   const cudaLaunchConfig_t config = loop_over(queue, buffer.size);
-  const bool has_slots = buffer.slots[0] != nullptr;
-  optim::with_formula(rule, has_slots, [&]<class Formula>(std::type_identity<Formula>) {
+  int slots = 0;
+  for (const float* slot : buffer.slots) slots += slot != nullptr ? 1 : 0;
+  optim::with_formula(rule, slots, [&]<class Formula>(std::type_identity<Formula>) {
     check(cudaLaunchKernelEx(&config, update_kernel<Formula>, rule, verdict, buffer),
           "starting the kernel update");
   });

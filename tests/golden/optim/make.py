@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""make.py: peers.txt and curves.txt beside it: what torch and Keras (on torch) do in 20 steps, and MXNet's rules written
+in float64; the weights after each 5 steps, and each step's learning rate. The versions are in the files' first line."""
+import os
+import pathlib
+
+os.environ["KERAS_BACKEND"] = "torch"
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+STEPS, SIZE = 20, 4
+WEIGHTS = np.array([1, -0.5, 0.25, 2], np.float64)
+VERSIONS = f"torch {torch.__version__.split('+')[0]}, keras {keras.__version__}, numpy {np.__version__}"
+
+
+def gradient(step):  # sixteenths, exact in float32; one that is always 0
+    return np.array([(7 * step % 11 - 5) / 16, (5 * step % 7 - 1) / 16, (3 * step % 5 + 1) / 16, 0], np.float64)
+
+
+def by_torch(make):
+    w = torch.nn.Parameter(torch.tensor(WEIGHTS))
+    optimizer = make([w])
+    for step in range(STEPS):
+        w.grad = torch.tensor(gradient(step))
+        optimizer.step()
+        yield w.detach().numpy().copy()
+
+
+def by_keras(optimizer):
+    w = keras.Variable(WEIGHTS, dtype="float64")
+    for step in range(STEPS):
+        optimizer.apply([keras.ops.convert_to_tensor(gradient(step), dtype="float64")], [w])
+        yield keras.ops.convert_to_numpy(w).copy()
+
+
+# mxnet/optimizer/rmsprop.py 1.9.1: the operators rmsprop_update and rmspropalex_update
+def mxnet_rmsprop(lr, gamma1, gamma2, eps, wd, centered):
+    w, n, mean, delta = WEIGHTS.copy(), np.zeros(SIZE), np.zeros(SIZE), np.zeros(SIZE)
+    for step in range(STEPS):
+        g = gradient(step) + wd * w
+        n = (1 - gamma1) * g * g + gamma1 * n
+        if centered:
+            mean = (1 - gamma1) * g + gamma1 * mean
+            delta = gamma2 * delta - lr * g / np.sqrt(n - mean * mean + eps)
+            w = w + delta
+        else:
+            w = w - lr * g / np.sqrt(n + eps)
+        yield w.copy()
+
+
+# the operators signum_update and signsgd_update of MXNet 1.9.1
+def mxnet_signum(lr, momentum, wd):
+    w, mom = WEIGHTS.copy(), np.zeros(SIZE)
+    for step in range(STEPS):
+        mom = momentum * mom - (1 - momentum) * (gradient(step) + wd * w)
+        w = w + lr * np.sign(mom)
+        yield w.copy()
+
+
+# mxnet/optimizer/optimizer.py 1.9.1: AdaGrad, whose decay isn't the gradient's: compared without
+def mxnet_adagrad(lr, eps):
+    w, history = WEIGHTS.copy(), np.zeros(SIZE)
+    for step in range(STEPS):
+        g = gradient(step)
+        history = history + g * g
+        w = w - lr * g / np.sqrt(history + eps)
+        yield w.copy()
+
+
+o, k = torch.optim, keras.optimizers
+RULES = {
+    "torch_adamw": by_torch(lambda p: o.AdamW(p, lr=0.01, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.1)),
+    "keras_adamw": by_keras(k.AdamW(0.01, weight_decay=0.1, epsilon=1e-8)),
+    "torch_rmsprop": by_torch(lambda p: o.RMSprop(p, lr=0.01, alpha=0.9, eps=1e-3, weight_decay=0.1)),
+    "torch_rmsprop_momentum": by_torch(lambda p: o.RMSprop(p, lr=0.01, alpha=0.9, eps=1e-3, momentum=0.8)),
+    "torch_rmsprop_centered": by_torch(lambda p: o.RMSprop(p, lr=0.01, alpha=0.9, eps=1e-3, centered=True)),
+    "torch_rmsprop_both": by_torch(lambda p: o.RMSprop(p, lr=0.01, alpha=0.9, eps=1e-3, momentum=0.8, centered=True)),
+    "keras_rmsprop": by_keras(k.RMSprop(0.01, rho=0.9, epsilon=1e-3)),
+    "keras_rmsprop_momentum": by_keras(k.RMSprop(0.01, rho=0.9, epsilon=1e-3, momentum=0.8)),
+    "keras_rmsprop_both": by_keras(k.RMSprop(0.01, rho=0.9, epsilon=1e-3, momentum=0.8, centered=True)),
+    "mxnet_rmsprop": mxnet_rmsprop(0.01, 0.9, 0, 1e-3, 0.1, False),
+    "mxnet_rmsprop_both": mxnet_rmsprop(0.01, 0.9, 0.8, 1e-3, 0.1, True),
+    "torch_adagrad": by_torch(lambda p: o.Adagrad(p, lr=0.05, eps=1e-3, weight_decay=0.1)),
+    "keras_adagrad": by_keras(k.Adagrad(0.05, initial_accumulator_value=0.0, epsilon=1e-3)),
+    "mxnet_adagrad": mxnet_adagrad(0.05, 1e-3),
+    "torch_adadelta": by_torch(lambda p: o.Adadelta(p, lr=1, rho=0.9, eps=1e-3, weight_decay=0.1)),
+    "keras_adadelta": by_keras(k.Adadelta(1.0, rho=0.9, epsilon=1e-3)),
+    "mxnet_signum": mxnet_signum(0.01, 0.8, 0.1),
+    "mxnet_signsgd": mxnet_signum(0.01, 0, 0.1),
+}
+
+
+# Warm-up, where there is one, is the torch schedule's own beginning moved by so many steps.
+def curve(make, steps=20, lr=0.5):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=lr)
+    schedule = make(optimizer)
+    for _ in range(steps):
+        yield optimizer.param_groups[0]["lr"]
+        optimizer.step()
+        schedule.step()
+
+
+s = torch.optim.lr_scheduler
+
+
+def each_epoch(make):  # 4 steps an epoch, as torch's users call these
+    for rate in curve(make, steps=5):
+        yield from [rate] * 4
+
+
+def cyclic(mode):
+    return lambda opt: s.CyclicLR(opt, base_lr=0.1, max_lr=0.5, step_size_up=3, mode=mode, cycle_momentum=False)
+
+
+CURVES = {
+    "step": each_epoch(lambda opt: s.StepLR(opt, step_size=2, gamma=0.3)),
+    "exponential": each_epoch(lambda opt: s.ExponentialLR(opt, gamma=0.9)),
+    "triangular": curve(cyclic("triangular")),
+    "triangular2": curve(cyclic("triangular2")),
+}
+
+
+def main():
+    with open(HERE / "peers.txt", "w") as out:
+        print("#", VERSIONS, file=out)
+        for name, steps in RULES.items():
+            values = [w for i, w in enumerate(steps) if i % 5 == 4]
+            print(name, *(f"{x:.9g}" for x in np.concatenate(values)), file=out)
+    with open(HERE / "curves.txt", "w") as out:
+        print("#", VERSIONS, file=out)
+        for name, rates in CURVES.items():
+            print(name, *(f"{x:.9g}" for x in rates), file=out)
+
+
+if __name__ == "__main__":
+    main()
