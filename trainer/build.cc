@@ -197,6 +197,10 @@ contract::ConfigResult read_configuration(const CommandLine& line) {
   return contract::read_config_file(line.config, flags);
 }
 
+data::PictureOptions test_picture_options(const TrainerConfig& config) {
+  return picture_options(config, data::Part::kTest);
+}
+
 std::unique_ptr<data::Dataset> open_test_set(const TrainerConfig& config) {
   return open(config, data::Part::kTest);
 }
@@ -276,11 +280,20 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
     options.checkpoint.directory = env->checkpoints;
   }
   options.checkpoint.every_steps = config.checkpoint.every_steps.value_or(0);
-  options.checkpoint.every_epochs = config.checkpoint.every_epochs.value_or(0);
+  options.checkpoint.every_epochs =
+      config.checkpoint.every_epochs.value_or(config.checkpoint.keep_epochs ? 1 : 0);
   options.checkpoint.every_seconds = static_cast<double>(config.checkpoint.every_seconds);
   options.checkpoint.keep = static_cast<int>(config.checkpoint.keep);
   options.checkpoint.max_failures = static_cast<int>(config.checkpoint.max_failures);
   options.checkpoint.resume = config.checkpoint.resume;
+  if (config.checkpoint.keep_epochs)
+    options.checkpoint.keep_epochs = static_cast<int>(*config.checkpoint.keep_epochs);
+  options.checkpoint.best = config.checkpoint.best;
+  options.checkpoint.from_epoch = config.checkpoint.from_epoch;
+  options.checkpoint.from_step = config.checkpoint.from_step;
+  options.checkpoint.from_path = config.checkpoint.from_path;
+  options.early_stopping = {config.early_stopping.metric,
+                            config.early_stopping.patience.value_or(0)};
   options.attempt = env.has_value() ? env->attempt : 0;
   options.keep_global_batch = !env.has_value() || !env->batch_per_worker;
   options.job_uid = env.has_value() ? env->job_uid : "";

@@ -21,6 +21,9 @@ contract::ConfigResult read_configuration(const CommandLine& line);
 std::unique_ptr<data::Dataset> open_training_set(const contract::TrainerConfig& config);
 std::unique_ptr<data::Dataset> open_test_set(const contract::TrainerConfig& config);
 
+// How pictures that are scored are decoded.
+data::PictureOptions test_picture_options(const contract::TrainerConfig& config);
+
 // Cores for each of `ranks_here` ranks, from the affinity and the cgroup's quota; at least 1.
 // anyWorldSize takes one, whatever the machine, unless the configuration says otherwise.
 int threads_per_rank(const contract::TrainerConfig& config, int ranks_here);

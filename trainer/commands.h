@@ -33,9 +33,12 @@ struct CommandLine {
   std::vector<std::string> config_flags;  // --optimizer.lr=0.1 ...
   std::string log_format = "text";        // text | json
   bool print_config = false;
-  std::string checkpoint;  // eval, export: a checkpoint folder, or the directory that holds them
+  std::string checkpoint;  // eval, export, predict: one's folder, or the directory that holds them
   std::string output;      // export: a file
   std::string format = "safetensors";  // export: safetensors | npz
+  bool per_class = false;              // eval
+  std::vector<std::string> images;     // predict
+  int top = 5;                         // predict: how many classes of each
   std::string launcher = "mpi";      // worker: mpi | env
   std::vector<std::string> command;  // worker, rank: CMD...
   PackFlags pack;
@@ -48,6 +51,7 @@ int run_train(const CommandLine& line);
 int run_server(const CommandLine& line);
 int run_eval(const CommandLine& line);
 int run_export(const CommandLine& line);
+int run_predict(const CommandLine& line);
 int run_models(const CommandLine& line);
 int run_pack(const CommandLine& line);
 int run_preview(const CommandLine& line);

@@ -1,16 +1,20 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "trainer/build.h"
 #include "trainer/checkpoint/export.h"
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/commands.h"
+#include "trainer/confusion.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/predictions.h"
 #include "trainer/train/start_up.h"
 
 namespace coxswain {
@@ -19,18 +23,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One checkpoint folder, or the newest of a directory that holds several.
 std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) {
-  std::error_code ignored;  // reading tells more
-  if (fs::exists(path / checkpoint::kManifestFile, ignored)) return {path, checkpoint::load(path)};
-  auto newest = checkpoint::load_latest(path);
-  if (!newest.has_value()) {
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[checkpoint] {} holds no checkpoint", path.string()));
-  }
-  for (const std::string& refused : newest->refused)
-    fmt::print(stderr, "passed over {}\n", refused);
-  return {newest->path, std::move(newest->contents)};
+  checkpoint::Loaded loaded = checkpoint::load_from(path);
+  for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
+  return {loaded.path, std::move(loaded.contents)};
+}
+
+Confusion confusion_of(train::Executables& executables, const data::Dataset& dataset,
+                       const train::EvaluationOptions& options) {
+  Confusion confusion(dataset.classes(), dataset.class_names());
+  train::predict(executables, dataset, options,
+                 [&](std::int64_t, std::int32_t label, std::span<const double> probabilities) {
+                   const auto best = std::ranges::max_element(probabilities);
+                   confusion.add(label, static_cast<std::size_t>(best - probabilities.begin()));
+                 });
+  return confusion;
 }
 
 }  // namespace
@@ -54,21 +61,28 @@ int run_eval(const CommandLine& line) {
   const std::int64_t batch =
       options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
   data::BadSampleLog skipped;
+  const train::EvaluationOptions how{batch, train::evaluation_steps(options), options.data_workers,
+                                     options.skip_bad_samples ? &skipped : nullptr};
   const train::Scores scores =
-      train::evaluate(executables, *dataset,
-                      {batch, train::evaluation_steps(options), options.data_workers,
-                       options.skip_bad_samples ? &skipped : nullptr},
-                      *communicator, {1, options.virtual_shards, 1});
+      train::evaluate(executables, *dataset, how, *communicator, {1, options.virtual_shards, 1});
   for (const std::string& bad : skipped.first()) fmt::print(stderr, "passed over {}\n", bad);
+  std::optional<Confusion> confusion;
+  data::BadSampleLog again;  // the same ones
+  if (line.per_class)
+    confusion = confusion_of(
+        executables, *dataset,
+        {how.batch, how.preprocessing, how.data_workers, how.skipped ? &again : nullptr});
   if (line.log_format == "json") {
     fmt::print(
         "{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{}"
         ","
-        "\"loss\":{}}}\n",
-        path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss);
+        "\"loss\":{}{}}}\n",
+        path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss,
+        confusion ? "," + confusion->to_json() : "");
   } else {
     fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n", path.string(),
                100 * scores.accuracy, 100 * scores.top5, scores.loss, scores.samples);
+    if (confusion) fmt::print("{}", confusion->to_text());
   }
   return 0;
 }
@@ -92,8 +106,7 @@ int run_models(const CommandLine&) {
   fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10}  {}\n", "model", "input", "parameters", "tensors",
              "MMAC", "from");
   for (const graph::ModelInfo& model : graph::models()) {
-    const graph::Graph graph =
-        graph::infer_shapes(model.build(model.input, model.classes, 0), 1);
+    const graph::Graph graph = graph::infer_shapes(model.build(model.input, model.classes, 0), 1);
     std::int64_t count = 0;
     int tensors = 0;
     for (const graph::Parameter& parameter : graph::parameters(graph)) {

@@ -94,7 +94,18 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
           return is_number && seconds > 0 && seconds <= 3600 ? "" : "must be above 0, at most 3600";
         });
   }
-  if (name == "eval" || name == "export") {
+  if (name == "eval") {
+    command->add_flag("--per-class", line.per_class,
+                      "the accuracy of each class, and what it is taken for");
+  }
+  if (name == "predict") {
+    command->add_option("--top", line.top, "how many classes of each image")
+        ->check(CLI::Range(1, 1000));
+    command->add_option("--format", line.log_format, "text or json")
+        ->check(CLI::IsMember({"text", "json"}));
+    command->add_option("IMAGES", line.images, "JPEG and PNG files")->required();
+  }
+  if (name == "eval" || name == "export" || name == "predict") {
     command
         ->add_option("--checkpoint", line.checkpoint,
                      "a checkpoint, or the directory that holds them")
@@ -132,6 +143,7 @@ int parse_and_run(int argc, char** argv) {
   add("server", "hold and update the weights of a job that trains with servers",
       coxswain::run_server);
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
+  add("predict", "say what images show, by a checkpoint", coxswain::run_predict);
   add("export", "write a checkpoint's weights as one file, safetensors or npz",
       coxswain::run_export);
   add("pack", "make MXNet's .rec files of pictures, and check them", coxswain::run_pack);

@@ -26,6 +26,7 @@ constexpr auto kSections = std::to_array<std::pair<std::string_view, const char*
     {"communication", "What carries gradients between ranks."},
     {"parameterServer", "How ranks train with strategy ParameterServer."},
     {"evaluate", "When the test images are scored."},
+    {"earlyStopping", "When training ends before its last epoch."},
     {"nonFinite", "What follows when the loss or a gradient is not finite."},
     {"report", "What is said, and how often."},
 });

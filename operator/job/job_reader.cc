@@ -187,6 +187,12 @@ Json checkpoint_part(const CheckpointPolicy& policy) {
                {"maxFailures", policy.max_failures}};
   if (policy.every_steps) part["everySteps"] = *policy.every_steps;
   if (policy.every_epochs) part["everyEpochs"] = *policy.every_epochs;
+  if (policy.keep_epochs == 0) part["keepEpochs"] = "all";
+  if (policy.keep_epochs > 0) part["keepEpochs"] = *policy.keep_epochs;
+  if (policy.best != KeptBest::kNone) part["best"] = word(policy.best);
+  if (policy.from && policy.from->epoch) part["from"]["epoch"] = *policy.from->epoch;
+  if (policy.from && policy.from->step) part["from"]["step"] = *policy.from->step;
+  if (policy.from && policy.from->path) part["from"]["path"] = *policy.from->path;
   return part;
 }
 

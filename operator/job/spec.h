@@ -34,12 +34,34 @@ constexpr auto replica_fields(std::string_view how_many, int max) {
              .schema = "PodTemplateSpec"}});
 }
 
+struct CheckpointFrom {
+  std::optional<int> epoch;
+  std::optional<int> step;
+  std::optional<std::string> path;
+  bool operator==(const CheckpointFrom&) const = default;
+};
+
+inline constexpr std::tuple kCheckpointFromFields{
+    Field{"epoch",
+          &CheckpointFrom::epoch,
+          {.doc = "The volume's checkpoint of the end of this epoch (MXNet's load_epoch).",
+           .range = {1, 1000000}}},
+    Field{"step", &CheckpointFrom::step, {.doc = "The one after this step.", .range = {.min = 1}}},
+    Field{"path",
+          &CheckpointFrom::path,
+          {.doc = "This checkpoint, or the newest of a directory of them, as rank 0 sees it.",
+           .max_length = 4096}},
+};
+
 struct CheckpointPolicy {
   std::optional<int> every_steps;
   std::optional<int> every_epochs;
   int every_seconds = 60;
   int keep = 3;
+  std::optional<int> keep_epochs;  // 0: all
+  KeptBest best = KeptBest::kNone;
   bool resume = true;
+  std::optional<CheckpointFrom> from;
   int max_failures = 3;
   bool operator==(const CheckpointPolicy&) const = default;
 };
@@ -59,6 +81,22 @@ inline constexpr std::tuple kCheckpointFields{
           &CheckpointPolicy::keep,
           {.doc = "Checkpoints kept; two at least, so that a damaged one has one before it.",
            .range = {2, 10000}}},
+    Field{"keepEpochs",
+          &CheckpointPolicy::keep_epochs,
+          {.doc = "Checkpoints of epochs' ends kept beside those of keep: all, or the newest so "
+                  "many. Without everyEpochs one is made of every epoch.",
+           .range = {1, 1000000},
+           .zero_word = "all"}},
+    Field{
+        "best",
+        &CheckpointPolicy::best,
+        {.doc = "Save and keep the epoch whose evaluation is the best so far; the file BEST names "
+                "it."}},
+    Object{"from",
+           &CheckpointPolicy::from,
+           kCheckpointFromFields,
+           {.doc = "Begin a run from this checkpoint, one of the three; later attempts go on from "
+                   "the run's newest."}},
     Field{"resume",
           &CheckpointPolicy::resume,
           {.doc = "Go on from the newest complete checkpoint; false starts anew and deletes "
@@ -310,9 +348,7 @@ inline constexpr std::tuple kSpecFields{
            &Spec::run_policy,
            kRunPolicyFields,
            {.doc = "How the job runs, ends, and is cleaned up."}},
-    Group{"failurePolicy",
-          kFailurePolicyFields,
-          {.doc = "What follows when a worker fails."}},
+    Group{"failurePolicy", kFailurePolicyFields, {.doc = "What follows when a worker fails."}},
     Field{"successPolicy",
           &Spec::success_policy,
           {.doc = "RankZero: the job succeeds with rank 0. AllWorkers: with the last worker. "

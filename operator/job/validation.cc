@@ -149,6 +149,13 @@ void check_checkpoint(const Spec& spec, Problems& problems) {
     problems.push_back(
         {"spec.checkpoint", 0,
          "nothing is saved without a volume: add volumes.checkpoints, or remove it"});
+  const auto& from = spec.checkpoint.from;
+  if (!from) return;
+  const int asked = (from->epoch ? 1 : 0) + (from->step ? 1 : 0) + (from->path ? 1 : 0);
+  if (asked != 1)
+    problems.push_back({"spec.checkpoint.from", 0, "give one of epoch, step and path"});
+  if (!spec.checkpoint.resume)
+    problems.push_back({"spec.checkpoint.from", 0, "not with resume: false, which starts anew"});
 }
 
 void check_elastic(const Spec& spec, Problems& problems) {

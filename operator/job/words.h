@@ -2,6 +2,7 @@
 
 #include "trainer/contract/words.h"
 #include "trainer/contract/worker/worker_env.h"
+#include "trainer/options/saving.h"
 
 // The enumerations of a job, and the words that users write for them.
 namespace coxswain::job {

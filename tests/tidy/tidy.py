@@ -38,7 +38,7 @@ EDGES = {
     "trainer/report": ["trainer/train", "trainer/backend", "trainer/contract/worker"],
     "trainer/launch": ["trainer/contract/worker"],
     "trainer": ["*"],  # main.cc, build.cc and the commands wire everything
-    "operator/job": ["trainer/contract/worker", "trainer/contract/config"],
+    "operator/job": ["trainer/contract/worker", "trainer/contract/config", "trainer/options"],
     "operator/convert": ["operator/job", "trainer/contract/config"],
     "operator/kube": ["trainer/contract/worker", "trainer/contract/config"],
     "operator/controller": ["operator/kube", "trainer/contract/worker"],

@@ -34,6 +34,11 @@ struct State {
   std::int64_t epoch_samples = 0;
   double last_accuracy = -1;  // of the last evaluation; -1: none yet
   double last_loss = 0;
+  std::vector<std::string> class_names = {};  // where the dataset has them; else empty
+  double best_accuracy = -1;        // of the evaluations so far, by checkpoint.best; -1: none
+  double watched_best = 0;          // of what earlyStopping.metric says
+  std::int64_t watched_epoch = 0;   // from 1, of that best; 0: there is none yet
+  std::int64_t without_better = 0;  // evaluations since
   bool finished = false;                          // training reached its end
   bool pushes_exactly = false;                    // since a codec of pushes did not pay
   std::string fingerprint;                        // of the numbers: library, ISA, threads, kernels
@@ -43,11 +48,19 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
+// Value. Why a checkpoint is kept though newer ones come; not in its files.
+struct Keep {
+  std::int64_t epoch = 0;  // it is of this epoch's end, from 1; 0: of none
+  bool best = false;       // its epoch is the best so far
+  bool operator==(const Keep&) const = default;
+};
+
 // Value. All of one checkpoint.
 struct Contents {
   State state;
   std::vector<NamedTensor> model;      // weights and running statistics
   std::vector<NamedTensor> optimizer;  // "<slot>.<tensor>"
+  Keep keep = {};
 };
 
 }  // namespace coxswain::checkpoint

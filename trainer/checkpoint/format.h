@@ -54,6 +54,17 @@ std::string to_text(const RunMark& mark);
 // when there is none up to it.
 std::optional<RunMark> mark_of_run(const std::vector<std::string>& names, std::int64_t generation);
 
+// Value. What keeps a checkpoint: a directory beside it, ".epoch-3-step-00001200.g7" or
+// ".best-step-00001200.g7", made before the checkpoint has its name.
+struct KeepMark {
+  std::int64_t epoch = 0;  // from 1; 0: the best one
+  CheckpointName checkpoint;
+  bool operator==(const KeepMark&) const = default;
+};
+
+std::string to_text(const KeepMark& mark);
+std::optional<KeepMark> parse_keep_mark(std::string_view text);
+
 // CRC-32 (zlib's) of a chunk, and of two byte sequences one after the other.
 std::uint32_t checksum(std::span<const std::byte> bytes);
 std::uint32_t combine_checksums(std::uint32_t first, std::uint32_t second,

@@ -9,6 +9,9 @@ namespace coxswain::checkpoint {
 
 namespace {
 
+constexpr std::string_view kEpochPrefix = ".epoch-";
+constexpr std::string_view kBestPrefix = ".best-";
+
 // Removes `prefix` and at most 18 digits after it; nothing when they aren't there.
 std::optional<std::int64_t> take_number(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
@@ -42,6 +45,28 @@ std::optional<CheckpointName> parse_checkpoint_name(std::string_view text) {
 std::optional<std::int64_t> parse_numbered(std::string_view text, std::string_view prefix) {
   const auto number = take_number(text, prefix);
   return text.empty() ? number : std::nullopt;
+}
+
+std::string to_text(const KeepMark& mark) {
+  const std::string name = to_text(mark.checkpoint);
+  return mark.epoch == 0 ? fmt::format("{}{}", kBestPrefix, name)
+                         : fmt::format("{}{}-{}", kEpochPrefix, mark.epoch, name);
+}
+
+std::optional<KeepMark> parse_keep_mark(std::string_view text) {
+  std::string_view rest = text;
+  KeepMark mark;
+  if (const auto epoch = take_number(rest, kEpochPrefix)) {
+    if (!rest.starts_with('-')) return std::nullopt;
+    mark.epoch = *epoch;
+    rest.remove_prefix(1);
+  } else if (rest.starts_with(kBestPrefix)) {
+    rest.remove_prefix(kBestPrefix.size());
+  }
+  const auto name = parse_checkpoint_name(rest);
+  if (!name || rest.size() == text.size()) return std::nullopt;
+  mark.checkpoint = *name;
+  return to_text(mark) == text ? std::optional(mark) : std::nullopt;
 }
 
 std::string to_text(const RunMark& mark) {

@@ -14,7 +14,10 @@ using nlohmann::ordered_json;
 
 // 2: rolled_over and dataset. Version 1 is read as nothing rolled over, of a dataset not known.
 // 3: pushes_exactly is true; written only then, so that older programs read all others.
-constexpr std::int64_t kStateVersion = 3;
+// 4: class names, and what evaluations are compared with; alike, and pushes_exactly always stands
+// there.
+constexpr std::int64_t kStateVersion = 4;
+constexpr std::int64_t kExactVersion = 3;
 constexpr std::int64_t kUsualVersion = 2;
 constexpr int kMaxDepth = 2;
 constexpr std::int64_t kMaxRolledOver = std::numeric_limits<std::uint32_t>::max();
@@ -37,10 +40,29 @@ std::map<std::string, std::string> decode_texts(const json& object, const char* 
   return texts;
 }
 
+std::vector<std::string> decode_names(const json& array, std::string_view where) {
+  std::vector<std::string> names;
+  for (const json& name : array) {
+    if (!name.is_string()) refuse(where, "\"class_names\" holds what is not a string");
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+bool needs_newest(const State& state) {
+  return !state.class_names.empty() || state.best_accuracy >= 0 || state.watched_epoch > 0 ||
+         state.without_better > 0;
+}
+
+std::int64_t version_of(const State& state) {
+  if (needs_newest(state)) return kStateVersion;
+  return state.pushes_exactly ? kExactVersion : kUsualVersion;
+}
+
 }  // namespace
 
 std::string encode(const State& state) {
-  ordered_json object = {{"version", state.pushes_exactly ? kStateVersion : kUsualVersion},
+  ordered_json object = {{"version", version_of(state)},
                          {"step", state.step},
                          {"update_count", state.update_count},
                          {"epoch", state.epoch},
@@ -61,7 +83,14 @@ std::string encode(const State& state) {
                          {"identity", json(state.identity)},
                          {"trajectory", json(state.trajectory)},
                          {"dataset", json(state.dataset)}};
-  if (state.pushes_exactly) object["pushes_exactly"] = true;
+  if (version_of(state) >= kExactVersion) object["pushes_exactly"] = state.pushes_exactly;
+  if (needs_newest(state)) {
+    object["class_names"] = state.class_names;
+    object["best_accuracy"] = state.best_accuracy;
+    object["watched_best"] = state.watched_best;
+    object["watched_epoch"] = state.watched_epoch;
+    object["without_better"] = state.without_better;
+  }
   // A path in the configuration need not be UTF-8.
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -97,7 +126,14 @@ State decode_state(std::string_view text, std::string_view where) {
     state.rolled_over = fields.integer("rolled_over", 0, kMaxRolledOver);
     state.dataset = decode_texts(fields.object("dataset"), "dataset", where);
   }
-  if (version > kUsualVersion) state.pushes_exactly = fields.boolean("pushes_exactly");
+  if (version >= kExactVersion) state.pushes_exactly = fields.boolean("pushes_exactly");
+  if (version >= kStateVersion) {
+    state.class_names = decode_names(fields.array("class_names"), where);
+    state.best_accuracy = fields.number("best_accuracy", -1, 1);
+    state.watched_best = fields.number("watched_best");
+    state.watched_epoch = fields.integer("watched_epoch", 0, kMaxEpoch + 1);
+    state.without_better = fields.integer("without_better", 0, kMaxEpoch);
+  }
   fields.finish();
   return state;
 }

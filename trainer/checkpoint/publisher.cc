@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "trainer/checkpoint/chunked_file.h"
 #include "trainer/checkpoint/format.h"
@@ -18,6 +19,7 @@ using Path = std::filesystem::path;
 
 constexpr std::string_view kTemporaryPrefix = ".tmp-";
 constexpr std::string_view kLatestFile = "LATEST";
+constexpr std::string_view kBestFile = "BEST";
 
 // Whose temporary file or folder this is: ".tmp-7-step-00001200.g7", ".tmp-7-LATEST".
 std::optional<std::int64_t> temporary_generation(std::string_view name) {
@@ -69,6 +71,47 @@ FileEntry write_text(FileSystem& files, const Path& path, std::string_view text)
   return writer.finish();
 }
 
+// Of one run: what its directory's names say.
+struct Kept {
+  std::vector<CheckpointName> checkpoints;  // newest first
+  std::vector<KeepMark> marks;              // those of the newest checkpoints first
+};
+
+Kept kept_by(const std::vector<std::string>& entries, std::int64_t first, std::int64_t last) {
+  const auto is_of_run = [&](const CheckpointName& name) {
+    return name.generation >= first && name.generation <= last;
+  };
+  Kept kept;
+  for (const std::string& entry : entries) {
+    const auto name = parse_checkpoint_name(entry);
+    const auto mark = parse_keep_mark(entry);
+    if (name && is_of_run(*name)) kept.checkpoints.push_back(*name);
+    if (mark && is_of_run(mark->checkpoint)) kept.marks.push_back(*mark);
+  }
+  std::ranges::sort(kept.checkpoints, std::greater());
+  std::ranges::sort(kept.marks, std::greater(), &KeepMark::checkpoint);
+  return kept;
+}
+
+// The marks that keep nothing any more: of checkpoints that are not there, of an epoch that was
+// saved again, of epochs before the newest `keep_epochs` (0: all; nothing: every mark stays), and
+// of what was the best before `new_best`.
+std::vector<KeepMark> outlived(const Kept& kept, std::optional<int> keep_epochs,
+                               const std::optional<CheckpointName>& new_best) {
+  std::vector<KeepMark> marks;
+  std::set<std::int64_t> epochs;
+  for (const KeepMark& mark : kept.marks) {
+    bool stays = std::ranges::find(kept.checkpoints, mark.checkpoint) != kept.checkpoints.end();
+    if (stays && mark.epoch == 0) stays = !new_best || mark.checkpoint == *new_best;
+    if (stays && mark.epoch > 0 && keep_epochs) {
+      const bool has_room = *keep_epochs == 0 || std::ssize(epochs) < *keep_epochs;
+      stays = has_room && epochs.insert(mark.epoch).second;
+    }
+    if (!stays) marks.push_back(mark);
+  }
+  return marks;
+}
+
 // Links are removed, not followed.
 void remove_folder(FileSystem& files, const Path& path) {
   if (files.is_directory(path)) {
@@ -82,8 +125,11 @@ void remove_folder(FileSystem& files, const Path& path) {
 }  // namespace
 
 Publisher::Publisher(FileSystem& files, Path directory, int keep,
-                     const std::optional<std::string>& new_run)
-    : files_(files), directory_(std::move(directory)), keep_(std::max(keep, 1)) {
+                     const std::optional<std::string>& new_run, std::optional<int> keep_epochs)
+    : files_(files),
+      directory_(std::move(directory)),
+      keep_(std::max(keep, 1)),
+      keep_epochs_(keep_epochs) {
   files_.make_directories(directory_);
   claim(new_run);
   remove_leftovers();
@@ -152,12 +198,14 @@ Published Publisher::publish_steps(const Contents& contents) {
   Manifest manifest{.name = {.generation = generation_, .step = contents.state.step},
                     .fingerprint = contents.state.fingerprint};
   while (files_.is_directory(directory_ / to_text(manifest.name))) ++manifest.name.revision;
-  const std::string name = to_text(manifest.name);
+  const CheckpointName number = manifest.name;
+  const std::string name = to_text(number);
   const Path folder = temporary(name);
   Published published{.path = directory_ / name};
   try {
     published.bytes = write_folder(folder, contents, std::move(manifest));
     check_fence();
+    add_marks(number, contents.keep);
     files_.rename(folder, published.path);
   } catch (const Error&) {
     discard(folder);
@@ -171,13 +219,21 @@ Published Publisher::publish_steps(const Contents& contents) {
     throw Error(ExitCode::kVolume, fmt::format("{} (found when it was read back)", error.what()));
   }
   try {
-    update_latest(name);
+    write_hints(name, contents.keep);
   } catch (const Error& error) {
-    if (error.code() == ExitCode::kVolume) prune(name);  // space may be what is missing
+    if (error.code() == ExitCode::kVolume) prune(number, contents.keep);  // space may be missing
     throw;
   }
-  prune(name);
+  prune(number, contents.keep);
   return published;
+}
+
+// Before the checkpoint has its name: one that is there is never without what keeps it. A mark of
+// one that does not come to be is removed by a later prune.
+void Publisher::add_marks(const CheckpointName& name, const Keep& keep) {
+  if (keep.epoch > 0 && keep_epochs_)
+    files_.make_directory(directory_ / to_text(KeepMark{keep.epoch, name}));
+  if (keep.best) files_.make_directory(directory_ / to_text(KeepMark{0, name}));
 }
 
 std::int64_t Publisher::write_folder(const Path& folder, const Contents& contents,
@@ -196,13 +252,18 @@ std::int64_t Publisher::write_folder(const Path& folder, const Contents& content
   return static_cast<std::int64_t>(bytes);
 }
 
-// A hint for people and scripts; the reader looks at the checkpoints themselves.
-void Publisher::update_latest(const std::string& name) {
-  const Path path = temporary(std::string(kLatestFile));
+// Hints for people and scripts; the reader looks at the checkpoints themselves.
+void Publisher::write_hints(const std::string& name, const Keep& keep) {
+  write_hint(kLatestFile, name);
+  if (keep.best) write_hint(kBestFile, name);
+}
+
+void Publisher::write_hint(std::string_view file, const std::string& name) {
+  const Path path = temporary(std::string(file));
   try {
     write_text(files_, path, name + "\n");
     check_fence();
-    files_.rename(path, directory_ / kLatestFile);
+    files_.rename(path, directory_ / file);
   } catch (const Error&) {
     discard(path);
     throw;
@@ -210,20 +271,24 @@ void Publisher::update_latest(const std::string& name) {
   files_.sync_directory(directory_);
 }
 
-void Publisher::prune(const std::string& published) {
+void Publisher::prune(const CheckpointName& published, const Keep& keep) {
   check_fence();
   const auto entries = files_.list(directory_).value_or(std::vector<std::string>());
   const std::int64_t first = mark_of_run(entries, generation_).value_or(RunMark{}).generation;
-  std::vector<CheckpointName> names;
-  for (const std::string& entry : entries) {
-    const auto name = parse_checkpoint_name(entry);
-    if (name && name->generation <= generation_ && name->generation >= first) {
-      names.push_back(*name);
-    }
+  const Kept kept = kept_by(entries, first, generation_);
+  const auto over =
+      outlived(kept, keep_epochs_, keep.best ? std::optional(published) : std::nullopt);
+  std::set<CheckpointName> marked;
+  for (const KeepMark& mark : kept.marks) {
+    if (std::ranges::find(over, mark) == over.end())
+      marked.insert(mark.checkpoint);
+    else
+      files_.remove(directory_ / to_text(mark));
   }
-  std::ranges::sort(names, std::greater());
-  for (std::size_t i = static_cast<std::size_t>(keep_); i < names.size(); ++i) {
-    if (to_text(names[i]) != published) remove_checkpoint(to_text(names[i]));
+  int others = 0;
+  for (const CheckpointName& name : kept.checkpoints) {
+    if (marked.contains(name)) continue;
+    if (++others > keep_ && name != published) remove_checkpoint(to_text(name));
   }
 }
 

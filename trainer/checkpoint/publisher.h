@@ -10,6 +10,7 @@
 
 namespace coxswain::checkpoint {
 
+struct CheckpointName;
 struct Manifest;
 
 // Value. A checkpoint that is durable and was read back.
@@ -27,10 +28,14 @@ struct Published {
 // names carry the generation that made them; only its own save and a higher generation remove them.
 // With `new_run` a run of the job of that uid ("": not known) begins: what is in the directory
 // belongs to other runs, and is never pruned by this one.
+//
+// Beside the newest `keep` stand those that are kept for their epoch or as the best one: marks in
+// the directory say so, so that any later attempt keeps them too.
 class Publisher {
  public:
   Publisher(FileSystem& files, std::filesystem::path directory, int keep,
-            const std::optional<std::string>& new_run = std::nullopt);
+            const std::optional<std::string>& new_run = std::nullopt,
+            std::optional<int> keep_epochs = std::nullopt);
 
   std::int64_t generation() const { return generation_; }
 
@@ -46,8 +51,10 @@ class Publisher {
   void remove_leftovers();
   std::int64_t write_folder(const std::filesystem::path& folder, const Contents& contents,
                             Manifest manifest);
-  void update_latest(const std::string& name);
-  void prune(const std::string& published);
+  void add_marks(const CheckpointName& name, const Keep& keep);
+  void write_hints(const std::string& name, const Keep& keep);
+  void write_hint(std::string_view file, const std::string& name);
+  void prune(const CheckpointName& published, const Keep& keep);
   void remove_checkpoint(const std::string& name);
   void discard(const std::filesystem::path& path);
   void discard_published(const std::string& name);
@@ -56,6 +63,7 @@ class Publisher {
   FileSystem& files_;
   std::filesystem::path directory_;
   int keep_;
+  std::optional<int> keep_epochs_;  // 0: all; nothing: none are marked
   std::int64_t generation_ = 0;
 };
 

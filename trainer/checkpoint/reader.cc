@@ -156,7 +156,10 @@ std::optional<std::string> job_of_last_run(const Path& directory) {
   return mark ? std::optional(mark->job_uid) : std::nullopt;
 }
 
-std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs runs) {
+namespace {
+
+// Newest first.
+std::vector<CheckpointName> checkpoints_of(FileSystem& files, const Path& directory, Runs runs) {
   const auto entries = files.list(directory).value_or(std::vector<std::string>());
   const auto last = runs == Runs::kLast ? mark_of_run(entries, kNewest) : std::nullopt;
   const std::int64_t first = last.value_or(RunMark{}).generation;
@@ -165,8 +168,52 @@ std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs
     const auto name = parse_checkpoint_name(entry);
     if (name && name->generation >= first) names.push_back(*name);
   }
-  if (names.empty()) return std::nullopt;
   std::ranges::sort(names, std::greater());
+  return names;
+}
+
+[[noreturn]] void throw_unread(const Refusals& refusals, const Path& directory) {
+  throw Error(ExitCode::kVolume, fmt::format("[checkpoint] {}: no checkpoint could be read: {}",
+                                             directory.string(), joined(refusals.told(), "; ")));
+}
+
+}  // namespace
+
+std::optional<Loaded> load_where(const Path& directory,
+                                 const std::function<bool(const State&)>& is_looked_for) {
+  PosixFileSystem files;
+  Refusals refusals;
+  for (const CheckpointName& name : checkpoints_of(files, directory, Runs::kAll)) {
+    const Path path = directory / to_text(name);
+    try {
+      const Manifest manifest = read_manifest(files, path);
+      if (!is_looked_for(read_state(files, path, manifest.files[2]))) continue;
+      return Loaded{.path = path,
+                    .generation = name.generation,
+                    .contents = load(files, path),
+                    .refused = refusals.told()};
+    } catch (const Error& error) {
+      refusals.add(error, directory);
+    }
+  }
+  if (refusals.volume_failed()) throw_unread(refusals, directory);
+  return std::nullopt;
+}
+
+Loaded load_from(const Path& path) {
+  std::error_code ignored;  // reading tells more
+  if (std::filesystem::exists(path / kManifestFile, ignored))
+    return {.path = path, .contents = load(path), .refused = {}};
+  auto newest = load_latest(path);
+  if (!newest)
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[checkpoint] {} holds no checkpoint", path.string()));
+  return std::move(*newest);
+}
+
+std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs runs) {
+  const std::vector<CheckpointName> names = checkpoints_of(files, directory, runs);
+  if (names.empty()) return std::nullopt;
   Refusals refusals;
   for (const CheckpointName& name : names) {
     const Path path = directory / to_text(name);
@@ -180,10 +227,7 @@ std::optional<Loaded> load_latest(FileSystem& files, const Path& directory, Runs
     }
   }
   // What could not be read may be there and whole: a matter of the volume, to be tried again.
-  if (refusals.volume_failed()) {
-    throw Error(ExitCode::kVolume, fmt::format("[checkpoint] {}: no checkpoint could be read: {}",
-                                               directory.string(), joined(refusals.told(), "; ")));
-  }
+  if (refusals.volume_failed()) throw_unread(refusals, directory);
   throw Error(ExitCode::kBadInput,
               fmt::format("[checkpoint] {}: no checkpoint is whole: {}; restore one, or set "
                           "checkpoint.resume: false",

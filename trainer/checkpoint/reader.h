@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,15 @@ std::optional<std::string> job_of_last_run(const std::filesystem::path& director
 std::optional<Loaded> load_latest(FileSystem& files, const std::filesystem::path& directory,
                                   Runs runs = Runs::kAll);
 std::optional<Loaded> load_latest(const std::filesystem::path& directory, Runs runs = Runs::kAll);
+
+// The newest, as above and of any run, whose state is what is looked for; damaged ones are passed
+// over. Nothing when there is none. Throws Error (74) when the volume failed at one.
+std::optional<Loaded> load_where(const std::filesystem::path& directory,
+                                 const std::function<bool(const State&)>& is_looked_for);
+
+// One checkpoint folder, or the newest of a directory that holds several. Throws Error (65) also
+// for one without any.
+Loaded load_from(const std::filesystem::path& path);
 
 // One checkpoint folder, e.g. for `eval` and `export`. Throws Error with the file and the reason:
 // 65 for what it holds, 74 when reading fails.

@@ -56,7 +56,7 @@ struct Writer::Impl {
   Impl(WriterOptions given, std::shared_ptr<FileSystem> file_system)
       : options(std::move(given)),
         files(std::move(file_system)),
-        publisher(*files, options.directory, options.keep, options.new_run) {}
+        publisher(*files, options.directory, options.keep, options.new_run, options.keep_epochs) {}
 
   void run();
   void begin(MakeContents make_contents);  // with the lock held

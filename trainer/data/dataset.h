@@ -26,6 +26,7 @@ class Dataset {
   // (1, C, H, W) of all; of pictures that differ in size, of the first.
   virtual tensor::Shape sample_shape() const = 0;
   virtual std::int64_t classes() const = 0;
+  virtual std::vector<std::string> class_names() const { return {}; }  // where they have names
   virtual std::int32_t label(std::int64_t id) const = 0;  // 0..classes-1
   // The image: of the dataset's own memory or made in `scratch`, valid as long as both. Throws
   // BadSample where it alone is broken.

@@ -15,6 +15,7 @@ class FirstSamples final : public Dataset {
   std::int64_t size() const override { return count_; }
   tensor::Shape sample_shape() const override { return dataset_->sample_shape(); }
   std::int64_t classes() const override { return dataset_->classes(); }
+  std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   std::int32_t label(std::int64_t id) const override { return dataset_->label(id); }
   std::string class_name(std::int32_t label) const override { return dataset_->class_name(label); }
   std::string name(std::int64_t id) const override { return dataset_->name(id); }

@@ -36,6 +36,7 @@ class ImageFolder final : public Dataset {
   std::int64_t size() const override { return index_.size(); }
   tensor::Shape sample_shape() const override { return shape_; }
   std::int64_t classes() const override { return std::ssize(index_.classes()); }
+  std::vector<std::string> class_names() const override { return index_.classes(); }
   std::int32_t label(std::int64_t id) const override { return index_.label(id); }
   std::string class_name(std::int32_t label) const override {
     return index_.classes()[static_cast<std::size_t>(label)];

@@ -18,6 +18,7 @@ class RepeatedChannels final : public Dataset {
     return shape;
   }
   std::int64_t classes() const override { return dataset_->classes(); }
+  std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   std::int32_t label(std::int64_t id) const override { return dataset_->label(id); }
   std::string class_name(std::int32_t label) const override { return dataset_->class_name(label); }
 

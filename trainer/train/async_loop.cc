@@ -7,6 +7,7 @@
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/train/async_strategy.h"
+#include "trainer/train/best_epoch.h"
 #include "trainer/train/finite.h"
 #include "trainer/train/leased_batches.h"
 #include "trainer/train/micro_batch.h"
@@ -68,7 +69,7 @@ class AsyncLoop {
   void save_if_due(std::int64_t epochs);
   void pull();
   void evaluate_now();
-  std::function<checkpoint::Contents()> tensors();
+  std::function<checkpoint::Contents()> tensors(std::int64_t epochs);
   Result finish();
 
   bool leads() const { return access_.servers.client.worker == 0; }
@@ -100,6 +101,7 @@ class AsyncLoop {
   std::int64_t pulled_step_ = -1;
   std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
+  bool is_best_ = false;  // by that evaluation, and not saved yet
 };
 
 ps::Standing AsyncLoop::await_standing() {
@@ -270,7 +272,10 @@ void AsyncLoop::finish_epoch() {
   reporter_->stop_clock();
   const bool evaluated = with_.test != nullptr && options_.evaluate_every_epochs > 0 &&
                          (base_.epoch + 1) % options_.evaluate_every_epochs == 0 && !stopping_;
-  if (evaluated) evaluate_now();
+  if (evaluated) {
+    evaluate_now();
+    count_evaluation(options_.early_stopping, *scores_, base_.epoch + 1, base_);
+  }
   reporter_->finished_epoch(base_, now_->loader->seconds_waited() - waited_before_,
                             evaluated ? scores_ : std::nullopt);
   advance_epoch(base_, *order_);
@@ -299,18 +304,23 @@ void AsyncLoop::evaluate_now() {
   scored_step_ = base_.step;
   base_.last_accuracy = scores_->accuracy;
   base_.last_loss = scores_->loss;
+  is_best_ = take_best(options_.checkpoint, *scores_, base_);
 }
 
 // A checkpoint that any strategy goes on from, as if all workers had made their steps together.
-std::function<checkpoint::Contents()> AsyncLoop::tensors() {
+// `epochs`: as for save_if_due.
+std::function<checkpoint::Contents()> AsyncLoop::tensors(std::int64_t epochs) {
   pull();
   backend::write_update_count(base_.update_count, *now_->parameters);
   checkpoint::State saved = base_;
   saved.world_size = access_.workers;
   if (!options_.global_batch_size) saved.global_batch *= access_.workers;
-  return [tensors = strategy_->snapshot(), saved] {
+  const checkpoint::Keep keep{due_by_epochs(options_.checkpoint, epochs) ? epochs : 0,
+                              std::exchange(is_best_, false)};
+  return [tensors = strategy_->snapshot(), saved, keep] {
     checkpoint::Contents contents = tensors();
     contents.state = saved;
+    contents.keep = keep;
     return contents;
   };
 }
@@ -319,9 +329,9 @@ std::function<checkpoint::Contents()> AsyncLoop::tensors() {
 void AsyncLoop::save_if_due(std::int64_t epochs) {
   if (!now_->saver || fence_ == 0) return;  // before the first step there is nothing new
   now_->saver->poll();
-  if (!now_->saver->due(base_.step, epochs)) return;
-  if (due_by_epochs(options_.checkpoint, epochs)) now_->saver->wait();
-  now_->saver->start(tensors());
+  if (!is_best_ && !now_->saver->due(base_.step, epochs)) return;
+  if (is_best_ || due_by_epochs(options_.checkpoint, epochs)) now_->saver->wait();
+  now_->saver->start(tensors(epochs));
   fail_here(options_, {0, base_.step}, Phase::kSave);
 }
 
@@ -334,12 +344,14 @@ Result AsyncLoop::finish() {
   }
   if (now_->saver && !now_->already_complete) {
     const SaveGate::Saving saving(with_.saves);
-    now_->saver->save_now(tensors());
+    now_->saver->save_now(tensors(base_.samples_in_epoch == 0 ? base_.epoch : 0));
   }
   servers_.end(!base_.finished);
   while (next_event().kind != ps::Event::Kind::kEnd) continue;
   const bool saved = now_->saver && !now_->saver->newest().empty();
   tell_of_skipped(*now_, with_.observer);
+  if (!now_->already_complete && stops_early(options_.early_stopping, base_))
+    with_.observer.warned(why_early(options_.early_stopping, base_));
   reporter_->finished(base_, scores_, saved ? now_->saver->newest() : now_->info.resumed_from);
   return result_of(!base_.finished);
 }

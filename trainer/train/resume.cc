@@ -15,6 +15,8 @@ namespace {
 
 using Keys = std::map<std::string, std::string>;
 
+constexpr const char* kWatchedKey = "earlyStopping.metric";
+
 std::string value_of(const Keys& keys, const std::string& key) {
   const auto found = keys.find(key);
   return found == keys.end() ? "(default)" : found->second;
@@ -109,6 +111,11 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
   plan.state.dataset = now.dataset;
   plan.state.attempt = options.attempt;
   plan.state.pushes_exactly = stays_exact(saved, options);
+  if (is_changed(saved.trajectory, kWatchedKey, value_of(options.trajectory, kWatchedKey))) {
+    plan.state.watched_best = 0;
+    plan.state.watched_epoch = 0;
+    plan.state.without_better = 0;
+  }
   if (plan.state.pushes_exactly)
     plan.notes.push_back(
         fmt::format("{} did not pay: gradients are still sent exactly", key_of(options.codec)));

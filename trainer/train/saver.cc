@@ -14,6 +14,7 @@ Saver::Saver(const CheckpointOptions& options, const std::optional<std::string>&
       observer_(observer),
       writer_({.directory = options.directory,
                .keep = options.keep,
+               .keep_epochs = options.keep_epochs,
                .max_failures = options.max_failures,
                .new_run = new_run}),
       now_(std::move(now)) {}

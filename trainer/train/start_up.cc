@@ -11,6 +11,7 @@
 #include "trainer/data/dataset_identity.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
+#include "trainer/train/best_epoch.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/resume.h"
 
@@ -45,11 +46,12 @@ data::EpochPlace place(const checkpoint::State& state, const data::Dataset& trai
           .done = state.samples_in_epoch};
 }
 
-// Without checkpoint.resume a later attempt goes on from the run that its own job began. Where an
-// earlier one died before it could, the directory holds runs of other jobs alone.
+// Without checkpoint.resume, and with checkpoint.from, a later attempt goes on from the run that
+// its own job began. Where an earlier one died before it could, the directory holds runs of other
+// jobs alone.
 bool begins_run(const TrainOptions& options) {
   const CheckpointOptions& from = options.checkpoint;
-  if (from.resume || from.directory.empty()) return false;
+  if ((from.resume && !from.begins_from_one()) || from.directory.empty()) return false;
   if (options.job_uid.empty()) return options.attempt == 0;
   return checkpoint::job_of_last_run(from.directory) != options.job_uid;
 }
@@ -65,6 +67,7 @@ checkpoint::State first_state(const TrainOptions& options, const Collaborators& 
   state.identity = options.identity;
   state.trajectory = options.trajectory;
   state.dataset = data::identity_of(with.training);
+  state.class_names = with.training.class_names();
   return state;
 }
 
@@ -79,9 +82,8 @@ class StartUp {
         graph_(graph::build_model(
             options.model, augment::result_of(options.preprocessing, with.training.sample_shape()),
             with.training.classes(), options.label_smoothing)),
-        program_(
-            graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining)) {
-  }
+        program_(graph::compile(graph_, options.batch_size, options.precision,
+                                graph::Mode::kTraining)) {}
 
   Started run() {
     notes() = options_.notes;
@@ -135,9 +137,12 @@ class StartUp {
     const CheckpointOptions& from = options_.checkpoint;
     std::optional<checkpoint::Loaded> loaded;
     if (leads_ && !new_run && !from.directory.empty()) {
-      loaded = checkpoint::load_latest(
-          from.directory, from.resume ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
+      const bool of_any = from.resume && !from.begins_from_one();
+      loaded = checkpoint::load_latest(from.directory,
+                                       of_any ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
     }
+    // A later attempt whose run has saved nothing yet begins there again.
+    if (leads_ && !loaded && from.begins_from_one()) loaded = load_named();
     const std::string text = broadcast_text(
         communicator_, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
     if (text.empty()) return false;
@@ -146,6 +151,7 @@ class StartUp {
                                    .global_batch = now_.state.global_batch,
                                    .fingerprint = now_.state.fingerprint,
                                    .dataset = now_.state.dataset});
+    plan.state.class_names = std::move(now_.state.class_names);
     now_.state = std::move(plan.state);
     if (leads_) {
       for (const std::string& refused : loaded->refused) {
@@ -156,6 +162,36 @@ class StartUp {
     now_.strategy->restore(leads_ ? &loaded->contents : nullptr);
     notes().insert(notes().end(), plan.notes.begin(), plan.notes.end());
     return true;
+  }
+
+  checkpoint::Loaded load_named() const {
+    const CheckpointOptions& from = options_.checkpoint;
+    if (!from.from_path.empty()) return checkpoint::load_from(from.from_path);
+    const std::string what = from.from_epoch ? fmt::format("the end of epoch {}", *from.from_epoch)
+                                             : fmt::format("step {}", *from.from_step);
+    if (from.directory.empty()) {
+      throw Error(ExitCode::kBadInput,
+                  fmt::format("[checkpoint] from {}: give checkpoint.path, where to look", what));
+    }
+    auto loaded = checkpoint::load_where(from.directory, [&](const checkpoint::State& state) {
+      return from.from_epoch ? epochs_ended(state) == *from.from_epoch
+                             : state.step == *from.from_step;
+    });
+    if (!loaded) {
+      throw Error(ExitCode::kBadInput,
+                  fmt::format("[checkpoint] {} holds no whole checkpoint of {}: see "
+                              "checkpoint.from and checkpoint.keepEpochs",
+                              from.directory.string(), what));
+    }
+    return std::move(*loaded);
+  }
+
+  // How many, where the last of them has just ended; nothing within an epoch.
+  std::optional<std::int64_t> epochs_ended(const checkpoint::State& state) const {
+    if (state.samples_in_epoch == 0) return state.epoch;
+    if (state.global_batch < 1) return std::nullopt;  // whatever a file says
+    const bool is_whole = order_from(options_, state, with_.training).steps() == 0;
+    return is_whole ? std::optional(state.epoch + 1) : std::nullopt;
   }
 
   void count_steps() {
@@ -194,8 +230,12 @@ class StartUp {
     state.finished = false;
     if (now_.already_complete) {
       notes().push_back(
-          fmt::format("already complete at epoch {}; raise epochs, or checkpoint.resume: false",
-                      state.epoch));
+          stops_early(options_.early_stopping, state)
+              ? fmt::format("already {}; raise earlyStopping.patience to go on",
+                            why_early(options_.early_stopping, state))
+              : fmt::format(
+                    "already complete at epoch {}; raise epochs, or checkpoint.resume: false",
+                    state.epoch));
     }
   }
 
@@ -231,8 +271,8 @@ class StartUp {
     info.lr = now_.course.schedule.lr;
     info.fingerprint = state.fingerprint;
     info.first_step = state.step;
-    info.epoch = is_complete(options_, state) && state.samples_in_epoch == 0 ? state.epoch
-                                                                             : state.epoch + 1;
+    info.epoch =
+        is_complete(options_, state) && state.samples_in_epoch == 0 ? state.epoch : state.epoch + 1;
   }
 
   const TrainOptions& options_;
@@ -251,7 +291,8 @@ Started start_up(const TrainOptions& options, const Collaborators& with) {
 }
 
 bool is_complete(const TrainOptions& options, const checkpoint::State& state) {
-  return (options.steps.has_value() && state.step >= *options.steps) ||
+  return stops_early(options.early_stopping, state) ||
+         (options.steps.has_value() && state.step >= *options.steps) ||
          (options.epochs.has_value() && state.epoch >= *options.epochs);
 }
 
@@ -262,8 +303,8 @@ data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State
 
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
                                               const Collaborators& with,
-                                              data::DataLoader::NextRequest next_request,
-                                              int depth, data::BadSampleLog* skipped) {
+                                              data::DataLoader::NextRequest next_request, int depth,
+                                              data::BadSampleLog* skipped) {
   return std::make_unique<data::DataLoader>(
       with.training,
       data::LoaderOptions{.preprocessing = options.preprocessing,
@@ -295,8 +336,8 @@ void advance_epoch(checkpoint::State& state, const data::EpochOrder& order) {
 
 void tell_of_skipped(const Started& now, Observer& observer) {
   if (now.skipped == nullptr || now.skipped->count() == 0) return;
-  std::string text = fmt::format("bad samples that rank {} passed over: {}", now.info.rank,
-                                 now.skipped->count());
+  std::string text =
+      fmt::format("bad samples that rank {} passed over: {}", now.info.rank, now.skipped->count());
   for (const std::string& bad : now.skipped->first()) text += "; " + bad;
   observer.warned(text);
 }

@@ -12,6 +12,7 @@
 #include "trainer/graph/passes.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
+#include "trainer/options/saving.h"
 
 namespace coxswain::train {
 
@@ -41,8 +42,21 @@ struct CheckpointOptions {
   std::int64_t every_epochs = 0;    // 0: not by epochs
   double every_seconds = 60;        // 0: not by time
   int keep = 3;
+  std::optional<int> keep_epochs;  // beside them; 0: all
+  KeptBest best = KeptBest::kNone;
   int max_failures = 3;
   bool resume = true;
+  std::optional<std::int64_t> from_epoch;  // where a run begins; one of the three at most
+  std::optional<std::int64_t> from_step;
+  std::filesystem::path from_path;
+
+  bool begins_from_one() const { return from_epoch || from_step || !from_path.empty(); }
+};
+
+// Training ends once so many evaluations in a row were no better than the best before them.
+struct EarlyStopping {
+  WatchedMetric metric = WatchedMetric::kAccuracy;
+  std::int64_t patience = 0;  // 0: not early
 };
 
 // Value. All that training needs to know beside its collaborators. Batch sizes count samples.
@@ -73,6 +87,7 @@ struct TrainOptions {
 
   std::int64_t evaluate_every_epochs = 1;
   std::int64_t evaluation_batch = 256;
+  EarlyStopping early_stopping;
   std::int64_t max_skipped = 10;  // non-finite steps in a row
   std::int64_t report_every_steps = 20;
   std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte

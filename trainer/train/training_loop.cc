@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "trainer/train/best_epoch.h"
 #include "trainer/train/finite.h"
 #include "trainer/train/micro_batch.h"
 #include "trainer/train/rank_pulse.h"
@@ -62,11 +63,13 @@ class Training {
   void ask_for_save_if_due();
   void save_if_due();
   void save_together();
+  void save_best();
   bool saves_at_end();
   void start_save_if_known();
   void evaluate_now();
 
-  std::function<checkpoint::Contents()> with_state(std::function<checkpoint::Contents()> tensors);
+  std::function<checkpoint::Contents()> with_state(std::function<checkpoint::Contents()> tensors,
+                                                   const checkpoint::Keep& keep);
   checkpoint::State& state() { return now_.state; }
   const checkpoint::State& state() const { return now_.state; }
   std::int64_t begun() const { return state().step + std::ssize(unheard_); }
@@ -75,6 +78,7 @@ class Training {
   }
   void fail_here(Phase phase) const { train::fail_here(options_, {rank_, begun()}, phase); }
   bool leads() const { return rank_ == 0; }
+  std::int64_t epoch_saved() const { return saves_epoch() ? epochs_ended_ : 0; }
   bool saves_epoch() const { return due_by_epochs(options_.checkpoint, epochs_ended_); }
 
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -95,6 +99,7 @@ class Training {
   bool save_agreed_ = false;      // after this step, by all ranks
   std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
+  bool is_best_ = false;  // by that evaluation, and not saved yet
 };
 
 void Training::run_epoch() {
@@ -109,10 +114,25 @@ void Training::run_epoch() {
   if (step < order.steps() || (stopping_ && state().step < now_.course.total_steps)) return;
   const bool evaluated = with_.test != nullptr && options_.evaluate_every_epochs > 0 &&
                          (state().epoch + 1) % options_.evaluate_every_epochs == 0 && !stopping_;
-  if (evaluated) evaluate_now();
+  if (evaluated) {
+    evaluate_now();
+    count_evaluation(options_.early_stopping, *scores_, state().epoch + 1, state());
+  }
   reporter_.finished_epoch(state(), now_.loader->seconds_waited() - waited_before,
                            evaluated ? scores_ : std::nullopt);
   advance_epoch(state(), order);
+  if (is_best_ && !is_complete(options_, state())) save_best();
+}
+
+// After the evaluation that found it, on all ranks: never skipped, as the end of an epoch is not.
+void Training::save_best() {
+  is_best_ = false;
+  auto tensors =
+      leads() || now_.strategy->snapshots_together() ? now_.strategy->snapshot() : nullptr;
+  if (!now_.saver) return;
+  now_.saver->wait();
+  now_.saver->poll();
+  now_.saver->start(with_state(std::move(tensors), {.best = true}));
 }
 
 void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
@@ -196,16 +216,17 @@ void Training::save_together() {
 void Training::start_save_if_known() {
   if (!save_ || save_->step != state().step) return;
   if (saves_epoch()) now_.saver->wait();
-  now_.saver->start(with_state(std::move(save_->tensors)));
+  now_.saver->start(with_state(std::move(save_->tensors), {.epoch = epoch_saved()}));
   save_.reset();
   fail_here(Phase::kSave);
 }
 
 std::function<checkpoint::Contents()> Training::with_state(
-    std::function<checkpoint::Contents()> tensors) {
-  return [tensors = std::move(tensors), at = state()] {
+    std::function<checkpoint::Contents()> tensors, const checkpoint::Keep& keep) {
+  return [tensors = std::move(tensors), at = state(), keep] {
     checkpoint::Contents contents = tensors();
     contents.state = at;
+    contents.keep = keep;
     return contents;
   };
 }
@@ -213,12 +234,13 @@ std::function<checkpoint::Contents()> Training::with_state(
 void Training::evaluate_now() {
   fail_here(Phase::kEvaluate);
   scores_ = evaluate(*now_.executables, *with_.test,
-                     {evaluation_batch(options_), evaluation_steps(options_),
-                      options_.data_workers, now_.skipped.get()},
+                     {evaluation_batch(options_), evaluation_steps(options_), options_.data_workers,
+                      now_.skipped.get()},
                      *with_.communicator, now_.cut);
   scored_step_ = state().step;
   state().last_accuracy = scores_->accuracy;
   state().last_loss = scores_->loss;
+  is_best_ = take_best(options_.checkpoint, *scores_, state());
 }
 
 // As rank 0, which alone may have a directory, says where all are needed.
@@ -242,12 +264,17 @@ Result Training::finish() {
   // along.
   if (saves && now_.saver) {
     const SaveGate::Saving saving(with_.saves);
-    now_.saver->save_now(with_state(together ? std::move(tensors) : now_.strategy->snapshot()));
+    const bool ends_epoch =
+        state().samples_in_epoch == 0 && due_by_epochs(options_.checkpoint, state().epoch);
+    now_.saver->save_now(with_state(together ? std::move(tensors) : now_.strategy->snapshot(),
+                                    {.epoch = ends_epoch ? state().epoch : 0, .best = is_best_}));
   }
   with_.communicator->finish();
   with_.communicator.reset();
   const bool saved = now_.saver && !now_.saver->newest().empty();
   if (leads()) tell_of_skipped(now_, with_.observer);
+  if (leads() && !now_.already_complete && stops_early(options_.early_stopping, state()))
+    with_.observer.warned(why_early(options_.early_stopping, state()));
   reporter_.finished(state(), scores_, saved ? now_.saver->newest() : now_.info.resumed_from);
   return state().finished ? Result::kSucceeded : Result::kSaved;
 }

@@ -57,7 +57,8 @@ TEST(JobReader, reads_every_field) {
   EXPECT_EQ(slots_per_worker(spec), 2);
   EXPECT_EQ(spec.image, "registry.example/trainer:1");
   EXPECT_EQ(spec.server->replicas, 2);
-  EXPECT_EQ(spec.checkpoint, (CheckpointPolicy{100, 2, 30, 5, false, 2}));
+  EXPECT_EQ(spec.checkpoint, (CheckpointPolicy{100, 2, 30, 5, std::nullopt, KeptBest::kNone, false,
+                                               std::nullopt, 2}));
   EXPECT_EQ(spec.elastic->degraded_start_after, Seconds(60));
   EXPECT_EQ(spec.elastic->batch, BatchOnResize::kPerWorker);
   EXPECT_EQ(spec.run_policy.active_deadline, Seconds(3600));

@@ -121,12 +121,18 @@ TEST(TrainingConfig, holds_what_the_job_says) {
   auto job = make_job().running();
   job.spec().checkpoint.every_steps = 100;
   job.spec().checkpoint.every_epochs = 2;
+  job.spec().checkpoint.keep_epochs = 0;
+  job.spec().checkpoint.best = KeptBest::kAccuracy;
+  job.spec().checkpoint.from = job::CheckpointFrom{4, std::nullopt, std::nullopt};
   job.spec().checkpoint.keep = 7;
   const auto read = [](const job::TrainingJob& value) {
     return contract::read_config(job::training_config(value), "training.yaml", {}).config;
   };
   EXPECT_EQ(read(job).checkpoint.every_steps, 100);
   EXPECT_EQ(read(job).checkpoint.every_epochs, 2);
+  EXPECT_EQ(read(job).checkpoint.keep_epochs, 0);
+  EXPECT_EQ(read(job).checkpoint.best, KeptBest::kAccuracy);
+  EXPECT_EQ(read(job).checkpoint.from_epoch, 4);
   EXPECT_EQ(read(job).checkpoint.keep, 7);
   EXPECT_EQ(read(job).checkpoint.path, "");
   EXPECT_EQ(read(job).data.path, "/usr/share/coxswain/mnist");

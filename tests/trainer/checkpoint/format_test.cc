@@ -295,6 +295,31 @@ TEST(State, decodes_what_it_encodes) {
   EXPECT_EQ(decode_state(encode(State{}), "s"), State{});
 }
 
+TEST(State, what_evaluations_are_compared_with_and_class_names_come_back) {
+  State state = sample_contents(37).state;
+  EXPECT_THAT(encode(state), HasSubstr("\"version\": 2"));
+  state.class_names = {"cat", "a \"dog\""};
+  EXPECT_THAT(encode(state), HasSubstr("\"version\": 4"));
+  EXPECT_EQ(decode_state(encode(state), "s"), state);
+  state.class_names.clear();
+  state.best_accuracy = 0;
+  EXPECT_EQ(decode_state(encode(state), "s"), state);
+  state.watched_best = -3.25;
+  state.watched_epoch = 7;
+  state.without_better = 2;
+  EXPECT_EQ(decode_state(encode(state), "s"), state);
+  for (const auto& [key, value, message] :
+       {std::tuple("best_accuracy", nlohmann::json(1.01), "is out of range"),
+        std::tuple("watched_epoch", nlohmann::json(1LL << 40), "is out of range"),
+        std::tuple("without_better", nlohmann::json(-1), "is out of range"),
+        std::tuple("class_names", nlohmann::json({"cat", 2}), "what is not a string")}) {
+    auto other = nlohmann::json::parse(encode(state));
+    other[key] = value;
+    EXPECT_THAT(refusal_of([&] { decode_state(other.dump(), "s"); }),
+                AllOf(HasSubstr(key), HasSubstr(message)));
+  }
+}
+
 TEST(State, a_loss_that_is_not_finite_is_kept_as_none) {
   State state;
   state.last_loss = INFINITY;
@@ -329,7 +354,7 @@ TEST(State, names_what_is_wrong) {
     std::string message;
   };
   const std::vector<Row> rows = {
-      {replaced(good, "\"version\": 2", "\"version\": 4"), "format version 4 is newer"},
+      {replaced(good, "\"version\": 2", "\"version\": 5"), "format version 5 is newer"},
       {replaced(good, "\"version\": 2", "\"version\": 3"), "\"pushes_exactly\""},
       {replaced(good, "\"rolled_over\": 0", "\"rolled_over\": 4294967296"),
        "\"rolled_over\" is out of range"},

@@ -9,6 +9,7 @@
 #include "tests/support/test_flags.h"
 #include "tests/trainer/checkpoint/faulty_file_system.h"
 #include "tests/trainer/checkpoint/sample_checkpoint.h"
+#include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/contract/error.h"
 
@@ -387,6 +388,97 @@ TEST(Generations, a_new_run_keeps_what_others_left) {
               ElementsAre(".generation-3", ".run-2-4f-0a", "LATEST", "step-00000003.g3",
                           "step-00000004.g3", "step-00000010.g1", "step-00000020.g1"));
   EXPECT_EQ(newest_step(directory.path()), 4);
+}
+
+// What is in a directory but for claims and LATEST.
+std::vector<std::string> kept_in(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const std::string& name : names_in(directory))
+    if (!name.starts_with(".generation") && name != "LATEST") names.push_back(name);
+  return names;
+}
+
+Contents contents_of(int step, const Keep& keep) {
+  Contents contents = sample_contents(step);
+  contents.keep = keep;
+  return contents;
+}
+
+TEST(Keeping, epochs_and_the_best_stand_beside_the_newest_over_restarts) {
+  TemporaryDirectory directory;
+  FaultyFileSystem files;
+  Publisher first(files, directory.path(), 1, std::nullopt, /*keep_epochs=*/2);
+  first.publish(contents_of(10, {.epoch = 1}));
+  first.publish(contents_of(11, {.best = true}));
+  first.publish(contents_of(20, {.epoch = 2}));
+  first.publish(contents_of(25, {}));
+  EXPECT_THAT(kept_in(directory.path()),
+              ElementsAre(".best-step-00000011.g1", ".epoch-1-step-00000010.g1",
+                          ".epoch-2-step-00000020.g1", "BEST", "step-00000010.g1",
+                          "step-00000011.g1", "step-00000020.g1", "step-00000025.g1"));
+  // Without the key no more are marked, and what was stays.
+  Publisher other(files, directory.path(), 1);
+  other.publish(contents_of(26, {.epoch = 3}));
+  Publisher restarted(files, directory.path(), 1, std::nullopt, 2);
+  restarted.publish(contents_of(20, {.epoch = 2}));  // from an older one, it came there again
+  restarted.publish(contents_of(30, {.epoch = 3, .best = true}));
+  restarted.publish(contents_of(31, {}));
+  restarted.publish(contents_of(32, {}));
+  EXPECT_THAT(kept_in(directory.path()),
+              ElementsAre(".best-step-00000030.g3", ".epoch-2-step-00000020.g3",
+                          ".epoch-3-step-00000030.g3", "BEST", "step-00000020.g3",
+                          "step-00000030.g3", "step-00000032.g3"));
+  EXPECT_EQ(read_bytes(directory.path() / "BEST"), "step-00000030.g3\n");
+}
+
+TEST(Keeping, all_epochs_leaves_none_out) {
+  TemporaryDirectory directory;
+  FaultyFileSystem files;
+  Publisher publisher(files, directory.path(), 1, std::nullopt, /*keep_epochs=*/0);
+  for (const int epoch : {1, 2, 3, 4}) publisher.publish(contents_of(10 * epoch, {.epoch = epoch}));
+  for (const int step : {41, 42}) publisher.publish(contents_of(step, {}));
+  int checkpoints = 0;
+  for (const std::string& name : names_in(directory.path()))
+    checkpoints += name.starts_with("step-") ? 1 : 0;
+  EXPECT_EQ(checkpoints, 5);
+}
+
+// At every call of the save of a new best one the old or the new one is there and marked, whatever
+// is saved after it.
+TEST(Keeping, a_best_one_survives_a_kill_at_every_call) {
+  int places = 0;
+  for (int kill_at = 0;; ++kill_at) {
+    TemporaryDirectory directory;
+    FaultyFileSystem files;
+    Publisher publisher(files, directory.path(), 1);
+    publisher.publish(contents_of(1, {.best = true}));
+    publisher.publish(contents_of(2, {}));
+    files.kill_at = files.calls + kill_at;
+    bool killed = false;
+    try {
+      publisher.publish(contents_of(3, {.best = true}));
+    } catch (const Killed&) {
+      killed = true;
+    }
+    FaultyFileSystem healthy;
+    Publisher next(healthy, directory.path(), 1);
+    for (const int step : {4, 5}) next.publish(contents_of(step, {}));
+    const auto best = load_where(directory.path(), [](const State& s) { return s.step < 4; });
+    ASSERT_TRUE(best) << "killed at call " << kill_at;
+    if (!killed) break;
+    ++places;
+  }
+  EXPECT_GT(places, 30);
+}
+
+TEST(Keeping, a_mark_is_its_exact_text) {
+  const KeepMark epoch{12, {.generation = 7, .step = 1200, .revision = 2}};
+  EXPECT_EQ(to_text(epoch), ".epoch-12-step-00001200.g7.r2");
+  EXPECT_EQ(parse_keep_mark(to_text(epoch)), epoch);
+  for (const char* text :
+       {"step-00001200.g7", ".best-", ".epoch--step-00001200.g7", ".epoch-0-step-00001200.g7",
+        ".epoch-01-step-00001200.g7", ".best-step-1200.g7", ".best-step-00001200.g7/.."})
+    EXPECT_EQ(parse_keep_mark(text), std::nullopt) << text;
 }
 
 // A second writer starts at every call of the first one's save: the first leaves with 71 or had

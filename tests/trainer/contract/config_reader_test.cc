@@ -73,13 +73,14 @@ seed: 18446744073709551615
 communication: {backend: mpi, bucketBytes: 65536, compression: 2bit, compressionThreshold: 0.25,
   partial: 3}
 evaluate: {everyEpochs: 2, batchSize: 100}
+earlyStopping: {metric: loss, patience: 4}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
 report: {logEverySteps: 7}
 device: cpu
 threads: 4
 checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep: 2,
-  resume: false, maxFailures: 1}
+  keepEpochs: all, best: accuracy, from: {epoch: 3}, maxFailures: 1}
 )");
   TrainerConfig expected;
   expected.model = Model::kCifarResnet20;
@@ -120,7 +121,9 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.log_every_steps = 7;
   expected.device = Device::kCpu;
   expected.threads = 4;
-  expected.checkpoint = {"ckpt", 50, 4, 10, 2, false, 1};
+  expected.early_stopping = {WatchedMetric::kLoss, 4};
+  expected.checkpoint = {"ckpt", 50,           4,  10, 2, 0, KeptBest::kAccuracy, true,
+                         3,      std::nullopt, "", 1};
   EXPECT_EQ(config, expected);
 }
 
@@ -277,7 +280,8 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
        "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
-       "communication, parameterServer, evaluate, nonFinite, report, checkpoint, model, epochs, "
+       "communication, parameterServer, evaluate, earlyStopping, nonFinite, report, checkpoint, "
+       "model, epochs, "
        "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
        "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
@@ -487,6 +491,27 @@ TEST(ConfigReader, lists_every_error_of_a_job_with_its_line) {
             "job.yaml:5:16: spec.training.batchSize: out of range: must be an integer, 1..1048576, "
             "got 0");
   EXPECT_EQ(texts[3], "job.yaml:6:5: spec.training.checkpoint: belongs to spec.checkpoint");
+}
+
+TEST(ConfigReader, takes_one_place_to_begin_from) {
+  const auto problem_of = [](const std::string& checkpoint) -> std::string {
+    try {
+      read_config("model: mlp\ndata: {format: mnist}\ncheckpoint: " + checkpoint, "job.yaml", {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(problem_of("{from: {step: 7}}"), "");
+  EXPECT_EQ(problem_of("{from: {epoch: 1, step: 7}}"),
+            "[config] job.yaml:3:21: checkpoint.from.epoch: give one of epoch, step and path");
+  EXPECT_EQ(
+      problem_of("{resume: false, from: {path: x}}"),
+      "[config] job.yaml:3:36: checkpoint.from.path: not with checkpoint.resume: false, which "
+      "starts anew");
+  EXPECT_EQ(problem_of("{keepEpochs: some}"),
+            "[config] job.yaml:3:26: checkpoint.keepEpochs: must be \"all\" or an integer, "
+            "1..1000000, got \"some\"");
 }
 
 TEST(ConfigReader, reads_the_checkpoint_section_of_a_job) {

@@ -246,7 +246,11 @@ std::string effects(const TrainingChange& change, std::string_view value) {
   } catch (const Error& error) {
     return fmt::format("refused: {}", error.what());
   }
-  for (int earlier = 0; earlier < change.earlier_runs; ++earlier) run(change, config, earlier + 1);
+  TrainerConfig before = config;
+  before.checkpoint.from_epoch.reset();
+  before.checkpoint.from_step.reset();
+  before.checkpoint.from_path.clear();
+  for (int earlier = 0; earlier < change.earlier_runs; ++earlier) run(change, before, earlier + 1);
   std::string seen =
       fmt::format("ahead of the slowest: {}; encrypted: {}\n", staleness_bound(config).value_or(-1),
                   network_options(config, places.env(), 0).encrypt);

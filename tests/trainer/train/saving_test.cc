@@ -155,6 +155,69 @@ TEST(Saving, at_the_end_of_every_nth_epoch) {
   }
 }
 
+// The rate is nearly none: only the first evaluation is better than all before it.
+TEST(Saving, keeps_the_best_epoch_and_names_it) {
+  const CheckpointDirectory directory;
+  TrainOptions options = mlp_options();
+  options.schedule.lr = 1e-12F;
+  options.checkpoint.directory = directory.path();
+  options.checkpoint.keep = 1;
+  options.checkpoint.every_epochs = 1;
+  options.checkpoint.best = KeptBest::kAccuracy;
+  const World world{.size = 2, .training = &small_images(), .test = &small_test_images()};
+  const Outcome outcome = run(options, world);
+  EXPECT_EQ(saved_in(directory.path()),
+            (std::set<std::string>{"step-00000008.g1.r2", "step-00000024.g1"}));
+  std::string best;
+  std::getline(std::ifstream(directory.path() / "BEST") >> std::ws, best);
+  EXPECT_EQ(best, "step-00000008.g1.r2");
+  const checkpoint::State state = checkpoint::load(directory.path() / best).state;
+  EXPECT_EQ(state.epoch, 1);
+  EXPECT_EQ(state.best_accuracy, outcome.told.epochs.at(0).accuracy);
+}
+
+TEST(EarlyStopping, ends_a_training_alike_on_all_ranks_and_says_why) {
+  TrainOptions options = mlp_options();
+  options.epochs = 50;
+  options.schedule.lr = 1e-12F;
+  options.early_stopping.patience = 3;
+  const World world{.size = 2, .training = &small_images(), .test = &small_test_images()};
+  const CheckpointDirectory directory;
+  options.checkpoint.directory = directory.path();
+  const Outcome outcome = run(options, world);
+  EXPECT_EQ(outcome.result, Result::kSucceeded);
+  EXPECT_EQ(outcome.told.epochs.size(), 4U);
+  ASSERT_EQ(outcome.told.warnings.size(), 1U);
+  EXPECT_THAT(outcome.told.warnings[0], HasSubstr("stopped early: no better accuracy than"));
+  EXPECT_THAT(outcome.told.warnings[0], HasSubstr("of epoch 1 in 3 evaluations"));
+  const Outcome again = run(options, world);
+  EXPECT_EQ(again.updates, 0);
+  EXPECT_THAT(again.told.notes(), HasSubstr("already stopped early"));
+  options.early_stopping.patience = 5;
+  EXPECT_EQ(run(options, world).told.epochs.size(), 2U);
+}
+
+// Stopped within every epoch, it counts as undisturbed training does.
+TEST(EarlyStopping, counts_over_resumes) {
+  TrainOptions options = mlp_options();
+  options.epochs = 50;
+  options.schedule.lr = 1e-12F;
+  options.early_stopping = {WatchedMetric::kLoss, 2};
+  World world{.size = 2, .training = &small_images(), .test = &small_test_images()};
+  const Outcome undisturbed = run(options, world);
+  const CheckpointDirectory directory;
+  options.checkpoint.directory = directory.path();
+  std::int64_t updates = 0;
+  world.hooks = stop_after(1, 3);
+  for (;;) {
+    const Outcome part = run(options, world);
+    updates += part.updates;
+    if (part.result == Result::kSucceeded) break;
+    ASSERT_LT(updates, 400);
+  }
+  EXPECT_EQ(updates, undisturbed.updates);
+}
+
 // A save by steps is under way, and slow, when the epoch ends.
 TEST(Saving, at_the_end_of_an_epoch_waits_for_a_save_under_way) {
   const CheckpointDirectory directory;

@@ -121,6 +121,45 @@ TEST_F(SecondStart, without_resume_takes_up_no_other_jobs_run_in_a_later_attempt
   EXPECT_EQ(run(options_, stopped).told.started[0].first_step, 0);
 }
 
+// 8 steps an epoch; every checkpoint of an epoch's end is taken before its evaluation.
+TEST_F(SecondStart, from_a_named_checkpoint_is_a_run_of_its_own) {
+  options_.checkpoint.every_epochs = 1;
+  options_.checkpoint.keep = 2;
+  options_.checkpoint.keep_epochs = 0;
+  const Outcome whole = run(options_, world_);
+  const Names all = {"step-00000008.g1", "step-00000016.g1", "step-00000024.g1"};
+  EXPECT_EQ(saved_in(directory_.path()), all);
+
+  options_.checkpoint.from_epoch = 1;
+  World stopped = world_;
+  stopped.hooks = stop_after(1, 3);
+  const Outcome first = run(options_, stopped);
+  EXPECT_EQ(first.told.started[0].first_step, 8);
+  EXPECT_EQ(first.told.started[0].resumed_from, (directory_.path() / "step-00000008.g1").string());
+  options_.attempt = 1;
+  const Outcome restarted = run(options_, world_);
+  EXPECT_EQ(restarted.told.started[0].first_step, 12);
+  EXPECT_EQ(difference(restarted.weights, whole.weights), "");
+  for (const std::string& name : all)
+    EXPECT_TRUE(saved_in(directory_.path()).contains(name)) << name;
+
+  options_.attempt = 0;
+  options_.checkpoint.from_epoch.reset();
+  options_.checkpoint.from_step = 16;
+  EXPECT_EQ(run(options_, world_).told.started[0].first_step, 16);
+  options_.checkpoint.from_step.reset();
+  options_.checkpoint.from_path = directory_.path() / "step-00000008.g1";
+  EXPECT_EQ(run(options_, world_).told.started[0].first_step, 8);
+}
+
+TEST_F(SecondStart, from_a_checkpoint_that_is_not_there_is_refused) {
+  run(options_, world_);
+  options_.checkpoint.from_epoch = 2;
+  const auto outcomes = run_ranks(options_, world_);
+  EXPECT_EQ(outcomes[0].code, ExitCode::kBadInput);
+  EXPECT_THAT(outcomes[0].error, HasSubstr("holds no whole checkpoint of the end of epoch 2"));
+}
+
 TEST_F(SecondStart, takes_the_checkpoint_before_a_damaged_one_and_says_so) {
   for (const std::int64_t step : {5, 9}) {
     World stopped = world_;

@@ -164,6 +164,22 @@ OptimizerDefaults defaults_of(OptimizerKind kind) {
   return {};
 }
 
+void check_from(const CheckpointConfig& checkpoint, const ReportRule& report) {
+  const int asked = (checkpoint.from_epoch ? 1 : 0) + (checkpoint.from_step ? 1 : 0) +
+                    (checkpoint.from_path.empty() ? 0 : 1);
+  if (asked == 0) return;
+  const std::string_view key = checkpoint.from_epoch  ? "checkpoint.from.epoch"
+                               : checkpoint.from_step ? "checkpoint.from.step"
+                                                      : "checkpoint.from.path";
+  if (asked > 1) report(key, "give one of epoch, step and path");
+  if (!checkpoint.resume) report(key, "not with checkpoint.resume: false, which starts anew");
+}
+
+void check_early_stopping(const TrainerConfig& config, const ReportRule& report) {
+  if (config.early_stopping.patience && config.evaluate.every_epochs == 0)
+    report("earlyStopping.patience", "needs evaluate.everyEpochs of 1 or more, here it is 0");
+}
+
 void check_device(const TrainerConfig& config, const ReportRule& report) {
   if (config.device == Device::kCuda && config.precision != Precision::kFp32)
     report("device", "cuda computes in precision: fp32 alone in this version");
@@ -194,6 +210,8 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   check_schedule(config, given, report);
   check_kv_store(config, report);
   check_reproducible(config, report);
+  check_from(config.checkpoint, report);
+  check_early_stopping(config, report);
   check_device(config, report);
 }
 

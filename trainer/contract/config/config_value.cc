@@ -76,7 +76,7 @@ class ValueReader {
   }
 
   void operator()(std::int64_t* member) const {
-    if (!field_.zero_word.empty() && node_.IsScalar() && node_.Scalar() == field_.zero_word) {
+    if (is_zero_word()) {
       *member = 0;
       return;
     }
@@ -84,6 +84,10 @@ class ValueReader {
   }
 
   void operator()(std::optional<std::int64_t>* member) const {
+    if (is_zero_word()) {
+      *member = 0;
+      return;
+    }
     std::int64_t value = 0;
     if (store_integer(&value)) *member = value;
   }
@@ -126,6 +130,10 @@ class ValueReader {
   }
 
  private:
+  bool is_zero_word() const {
+    return !field_.zero_word.empty() && node_.IsScalar() && node_.Scalar() == field_.zero_word;
+  }
+
   void fail(const std::string& what) const { report_(node_, std::string(field_.key), what); }
   void fail_expectation() const {
     fail(fmt::format("must be {}, got {}{}", expectation(field_), describe(node_),
@@ -323,7 +331,8 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
             return *value == 0 && !field.zero_word.empty() ? std::string(field.zero_word)
                                                            : fmt::format("{}", *value);
           },
-          [](const std::optional<std::int64_t>* value) {
+          [&](const std::optional<std::int64_t>* value) {
+            if (*value == 0 && !field.zero_word.empty()) return std::string(field.zero_word);
             return *value ? fmt::format("{}", **value) : std::string();
           },
           [](const std::uint64_t* value) { return fmt::format("{}", *value); },

@@ -7,6 +7,7 @@
 
 #include "trainer/augment/augmentation.h"
 #include "trainer/options/options.h"
+#include "trainer/options/saving.h"
 
 namespace coxswain::contract {
 
@@ -88,13 +89,24 @@ struct EvaluateConfig {
   bool operator==(const EvaluateConfig&) const = default;
 };
 
+struct EarlyStoppingConfig {
+  WatchedMetric metric = WatchedMetric::kAccuracy;
+  std::optional<std::int64_t> patience;
+  bool operator==(const EarlyStoppingConfig&) const = default;
+};
+
 struct CheckpointConfig {
   std::string path;  // empty: the job's volume; without a job no checkpoints are written
   std::optional<std::int64_t> every_steps;
   std::optional<std::int64_t> every_epochs;
   std::int64_t every_seconds = 60;
   std::int64_t keep = 3;
+  std::optional<std::int64_t> keep_epochs;  // 0: all
+  KeptBest best = KeptBest::kNone;
   bool resume = true;
+  std::optional<std::int64_t> from_epoch;  // one of the three at most
+  std::optional<std::int64_t> from_step;
+  std::string from_path;
   std::int64_t max_failures = 3;
   bool operator==(const CheckpointConfig&) const = default;
 };
@@ -122,6 +134,7 @@ struct TrainerConfig {
   KvStore kv_store = KvStore::kNone;
   ParameterServerConfig parameter_server;
   EvaluateConfig evaluate;
+  EarlyStoppingConfig early_stopping;
   std::int64_t non_finite_skip = 10;
   std::int64_t step_deadline_seconds = 300;
   std::int64_t log_every_steps = 100;
