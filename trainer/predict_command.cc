@@ -170,7 +170,7 @@ int run_predict(const CommandLine& line) {
   const std::int64_t batch = std::min(kMostAtOnce, dataset->size());
   const graph::Program program =
       graph::compile(graph, batch, options.precision, graph::Mode::kTraining);
-  const auto backend = make_backend(config, threads_per_rank(config, 1));
+  const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
   const auto parameters =
       backend->make_parameters(backend->layout(program, backend::LayoutKind::kNative), 0);
   train::restore(loaded.contents, *backend, *parameters, {});

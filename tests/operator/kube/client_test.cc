@@ -177,7 +177,7 @@ std::string page(const std::string& name, const std::string& continue_token) {
 TEST_F(ClientTest, lists_page_by_page) {
   transport_.script({answer(200, page("a", "t/1")), answer(200, page("b", ""))});
   std::vector<Json> items;
-  const auto version = client_.list(kPods, {"ns", "coxswain.dev/job,x=y", 500},
+  const auto version = client_.list(kPods, {"ns", "coxswain.dev/job,x=y", "", 500},
                                     [&](Json item) { items.push_back(std::move(item)); });
   ASSERT_TRUE(version);
   EXPECT_EQ(*version, "9");
@@ -198,14 +198,14 @@ TEST_F(ClientTest, a_page_that_is_too_long_is_asked_for_with_fewer_objects) {
   };
   std::string names;
   EXPECT_TRUE(
-      client_.list(kPods, {"", "", 500}, [&](const Json& item) { names += meta_of(item).name; }));
+      client_.list(kPods, {"", "", "", 500}, [&](const Json& item) { names += meta_of(item).name; }));
   EXPECT_EQ(names, "ab");
   EXPECT_EQ(transport_.requests().size(), 4u) << "500, 62, 7, and the next page with 7";
 }
 
 TEST_F(ClientTest, a_single_object_that_is_too_long_ends_the_list) {
   transport_.script({too_long()});
-  EXPECT_EQ(client_.list(kPods, {"", "", 500}, [](const Json&) {}).error().reason, "TooLong");
+  EXPECT_EQ(client_.list(kPods, {"", "", "", 500}, [](const Json&) {}).error().reason, "TooLong");
   EXPECT_EQ(transport_.requests().size(), 4u) << "500, 62, 7, 1";
 }
 
@@ -214,7 +214,7 @@ TEST_F(ClientTest, an_expired_page_begins_the_list_anew) {
                      answer(200, page("b", ""))});
   std::string names;
   const auto version = client_.list(
-      kPods, {"", "", 500}, [&](const Json& item) { names += meta_of(item).name; },
+      kPods, {"", "", "", 500}, [&](const Json& item) { names += meta_of(item).name; },
       [&] { names += "|"; });
   EXPECT_TRUE(version);
   EXPECT_EQ(names, "a|ab");
@@ -225,7 +225,7 @@ TEST_F(ClientTest, a_list_that_always_expires_ends) {
     return request.target.find("continue") == std::string::npos ? answer(200, page("a", "t"))
                                                                 : answer(410);
   };
-  const auto version = client_.list(kPods, {"", "", 500}, [](const Json&) {});
+  const auto version = client_.list(kPods, {"", "", "", 500}, [](const Json&) {});
   ASSERT_FALSE(version);
   EXPECT_EQ(version.error().code, 410);
   EXPECT_EQ(transport_.requests().size(), 8u);
@@ -233,11 +233,11 @@ TEST_F(ClientTest, a_list_that_always_expires_ends) {
 
 TEST_F(ClientTest, a_list_that_is_cut_or_refused_is_an_error) {
   transport_.script({answer(200, "{\"items\":[")});
-  EXPECT_EQ(client_.list(kPods, {"", "", 500}, [](const Json&) {}).error().reason, "NoAnswer");
+  EXPECT_EQ(client_.list(kPods, {"", "", "", 500}, [](const Json&) {}).error().reason, "NoAnswer");
   transport_.script({answer(403)});
-  EXPECT_EQ(client_.list(kPods, {"", "", 500}, [](const Json&) {}).error().code, 403);
+  EXPECT_EQ(client_.list(kPods, {"", "", "", 500}, [](const Json&) {}).error().code, 403);
   transport_.script({answer(410)});
-  EXPECT_EQ(client_.list(kPods, {"", "", 500}, [](const Json&) {}).error().code, 410);
+  EXPECT_EQ(client_.list(kPods, {"", "", "", 500}, [](const Json&) {}).error().code, 410);
 }
 
 const char* const kAdded = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
@@ -253,7 +253,7 @@ TEST_F(ClientTest, watches_from_a_version_with_bookmarks) {
         answer(200)};
   };
   std::vector<WatchEventType> types;
-  const WatchEnd end = client_.watch(kPods, {"", "coxswain.dev/job", 500}, "7", {},
+  const WatchEnd end = client_.watch(kPods, {"", "coxswain.dev/job", "", 500}, "7", {},
                                      [&](const WatchEvent& event) { types.push_back(event.type); });
   EXPECT_EQ(types, (std::vector{WatchEventType::kAdded, WatchEventType::kBookmark}));
   EXPECT_FALSE(end.expired);
