@@ -157,7 +157,7 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"nonFinite.skip", "optimizer.lr=1e6 epochs=8", {"0", "2"}},
       {"stepDeadlineSeconds", "", {"300", "20"}},
       {"report.logEverySteps", "", {"1", "2"}},
-      {"device"},
+      {"device", "", {"cpu", "cuda"}},  // auto is one of them
       {"threads", "", {"1", "2"}},
       {"checkpoint.path", "", {"$DIR/saved", "$DIR/elsewhere"}},
       {"checkpoint.everySteps", "", {"2", "3"}},

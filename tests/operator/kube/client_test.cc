@@ -197,8 +197,8 @@ TEST_F(ClientTest, a_page_that_is_too_long_is_asked_for_with_fewer_objects) {
     return is_first ? answer(200, page("a", "t")) : answer(200, page("b", ""));
   };
   std::string names;
-  EXPECT_TRUE(
-      client_.list(kPods, {"", "", "", 500}, [&](const Json& item) { names += meta_of(item).name; }));
+  EXPECT_TRUE(client_.list(kPods, {"", "", "", 500},
+                           [&](const Json& item) { names += meta_of(item).name; }));
   EXPECT_EQ(names, "ab");
   EXPECT_EQ(transport_.requests().size(), 4u) << "500, 62, 7, and the next page with 7";
 }
