@@ -54,7 +54,8 @@ def answers():
         (Match(mutating=True, nth=2, times=2), rules.html()),
         (Match("GET", POD_LIST), rules.html())])
     yield Case("HTML that calls itself 200", [
-        (Match(mutating=True, nth=4, times=2), rules.html(200)),
+        # Not two in a row: those would be told, in a condition that stays.
+        *((Match(mutating=True, nth=nth), rules.html(200)) for nth in (4, 9)),
         (Match("GET", POD_LIST), rules.html(200))])
     yield Case("200 without a body", [
         (Match(mutating=True, nth=2, times=2), rules.empty()),

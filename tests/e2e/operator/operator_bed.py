@@ -2,6 +2,7 @@
 and the hands of a user and of nodes. One namespace is one small world."""
 import http.client
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -297,7 +298,10 @@ def difference(wanted, found, limit=12):
             for index, pair in enumerate(zip(a, b)):
                 walk(f"{path}[{index}]", *pair)
         else:
-            lines.append(f"{path}: {json.dumps(a)[:200]} became {json.dumps(b)[:200]}")
+            texts = json.dumps(a), json.dumps(b)
+            begin = max(0, len(os.path.commonprefix(texts)) - 40)
+            was, now = (text[begin:begin + 200] for text in texts)
+            lines.append(f"{path}: {was} became {now}")
 
     walk("", wanted, found)
     more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []
