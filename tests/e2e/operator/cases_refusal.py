@@ -17,15 +17,16 @@ def is_refused(scene, reason, *words, phase="Queued"):
     expect_in("ResourcesRejected", words_of(job, "ResourcesRejected"), *words)
     expect_part("refused", told(job), {"phase": phase, "attempt": 0, "restarts": {}})
     scene.until(f"an event {reason}", lambda: reason in scene.events())
+    return time.time()
 
 
-def goes_on(scene, reason, attempt=0):
-    cured = time.time()
+def goes_on(scene, reason, refused, attempt=0):
+    """Cured at once after it was `refused`, at that time."""
     job = scene.reach("Running", attempt)
     tried = min(r.time for r in scene.revisions("Pod")
-                if r.event == "ADDED" and r.time > cured and h.job_uid(r.object))
-    if tried > cured + RETRY:
-        raise AssertionError(f"tried again after {tried - cured:.1f} s")
+                if r.event == "ADDED" and r.time > refused and h.job_uid(r.object))
+    if tried > refused + RETRY:
+        raise AssertionError(f"tried again after {tried - refused:.1f} s")
     expect("accepted", told(job), {"phase": "Running", "attempt": attempt, "restarts": {},
                                    "conditions": {"ResourcesRejected": "False Accepted",
                                                   "Queued": "False Scheduled",
@@ -40,21 +41,21 @@ def quota_is_used_up(scene):
     while "hard" not in (scene.get("ResourceQuota", "few").get("status") or {}):
         time.sleep(0.05)
     scene.create(jobs.mpi())
-    is_refused(scene, "Forbidden", "Pod a-worker-", "exceeded quota: few, requested: pods=1, used: "
-               "pods=1, limited: pods=1")
+    refused = is_refused(scene, "Forbidden", "Pod a-worker-",
+                         "exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1")
     expect("pods", len(scene.pods()), 1)
     scene.patch("few", {"spec": {"hard": {"pods": "2"}}}, "ResourceQuota")
-    goes_on(scene, "Forbidden")
+    goes_on(scene, "Forbidden", refused)
 
 
 def limits_are_too_high(scene):
     scene.create({"kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [
         {"type": "Container", "max": {"cpu": "500m"}}]}})
     scene.create(jobs.mpi())
-    is_refused(scene, "Forbidden", "maximum cpu usage per Container is 500m")
+    refused = is_refused(scene, "Forbidden", "maximum cpu usage per Container is 500m")
     expect("pods", list(scene.pods()), [])
     scene.delete("LimitRange", "small")
-    goes_on(scene, "Forbidden")
+    goes_on(scene, "Forbidden", refused)
 
 
 def foreign_pod(name, labels=None):
@@ -81,12 +82,12 @@ def policy_forbids(scene):
                                        foreign_pod("probe"), good=None):
             time.sleep(0.1)  # it takes effect in a while
         scene.create(jobs.mpi())
-        is_refused(scene, "Invalid", "no training on Fridays")
+        refused = is_refused(scene, "Invalid", "no training on Fridays")
         expect("pods", list(scene.pods()), [])
     finally:
         for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
             scene.call("DELETE", f"{group}/{kind}/{name}", good=None)
-    goes_on(scene, "Invalid")
+    goes_on(scene, "Invalid", refused)
 
 
 FOREIGN = {
@@ -100,12 +101,12 @@ def name_is_taken(kind, scene):
     name = FOREIGN[kind]["metadata"]["name"]
     before = scene.create(FOREIGN[kind])
     scene.create(jobs.mpi())
-    is_refused(scene, "NameConflict", f"{kind} {name} exists and is not this job's: delete it, or "
-               "give the job another name")
+    refused = is_refused(scene, "NameConflict", f"{kind} {name} exists and is not this job's: "
+                         "delete it, or give the job another name")
     expect("the other's", scene.get(kind, name)["metadata"]["uid"], before["metadata"]["uid"])
     expect("its spec", scene.get(kind, name)["metadata"].get("ownerReferences"), None)
     scene.delete(kind, name, gracePeriodSeconds=0)
-    goes_on(scene, "NameConflict")
+    goes_on(scene, "NameConflict", refused)
 
 
 # --- Invalid ---
