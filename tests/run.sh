@@ -62,7 +62,7 @@ if ! $quick; then
   cmake/build.sh --tests tsan $tsan
   # Compiled for all architectures, without warnings and spilled registers, and linked: no GPU is needed for that.
   stage "build: cuda"
-  cmake/build.sh cuda coxswain-trainer
+  cmake/build.sh --tests cuda coxswain-trainer cuda_plans
 fi
 if $all; then
   stage "build: every header alone"
@@ -74,6 +74,7 @@ if $is_root && $has_kubernetes; then
   stage "fetch: packages for images of pods"
   tests/cluster/images.sh
   if $all || $cluster; then tests/cluster/images.sh pytorch mxnet; fi
+  if $all && ! $quick; then tests/cluster/images.sh trainer-cuda; fi
 fi
 
 if $cluster; then
@@ -91,6 +92,8 @@ if ! $quick; then
   run_tests asan -R "^(${asan// /|})\$"
   stage "tests under ThreadSanitizer"
   run_tests tsan -R "^(${tsan// /|})\$"
+  stage "tests of CUDA's libraries that need no GPU"
+  run_tests cuda -R '^cuda_plans$'
 fi
 
 stage "tests"

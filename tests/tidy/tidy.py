@@ -59,7 +59,7 @@ DEVICE_SPAN = ["trainer/tensor/", "trainer/backend/cuda/", "trainer/comm/nccl/"]
 THIRD_PARTY = {
     r"dnnl": ["trainer/backend/onednn/"],
     r"cuda": ["trainer/backend/cuda/"],
-    r"cudnn": ["trainer/backend/cuda/cudnn_convolutions.cc"],
+    r"cudnn": ["trainer/backend/cuda/cudnn_convolutions.cc", "trainer/backend/cuda/cudnn_plan.cc"],
     r"cublas": ["trainer/backend/cuda/cublas_products.cc"],
     r"nccl": ["trainer/comm/nccl/"],
     r"mpi\.h": ["trainer/comm/mpi/"],

@@ -12,31 +12,16 @@ using graph::Op;
 using graph::Step;
 using graph::StepKind;
 
-Pass pass_of(StepKind kind) {
-  if (kind == StepKind::kForward) return Pass::kForward;
-  return kind == StepKind::kBackwardWeights ? Pass::kWeights : Pass::kData;
-}
-
 Product prepare(Recording& r, const Node& node, Pass pass) {
   const Shape& in = r.input_of(node).shape;
+  if (node.op != Op::kDense) return r.products.prepare(convolution_of(node, in, pass));
   const bool forward = pass == Pass::kForward;
-  const bool relu = forward && node.activation == Activation::kRelu;
-  if (node.op == Op::kDense) {
-    return r.products.prepare(Dense{.pass = pass,
-                                    .rows = in.n,
-                                    .in = in.per_sample(),
-                                    .out = node.channels,
-                                    .bias = forward && node.bias,
-                                    .relu = relu});
-  }
-  return r.products.prepare(Convolution{.pass = pass,
-                                        .x = in,
-                                        .y = node.shape,
-                                        .kernel = node.kernel,
-                                        .stride = node.stride,
-                                        .pad = node.pad,
-                                        .bias = forward && node.bias,
-                                        .relu = relu});
+  return r.products.prepare(Dense{.pass = pass,
+                                  .rows = in.n,
+                                  .in = in.per_sample(),
+                                  .out = node.channels,
+                                  .bias = forward && node.bias,
+                                  .relu = forward && node.activation == Activation::kRelu});
 }
 
 // Where a product finds the weight, or leaves its gradient: a buffer of this step if the flat
@@ -129,6 +114,23 @@ void record_weights(Recording& r, const Node& node, const StepBuffers& b) {
 }
 
 }  // namespace
+
+Pass pass_of(StepKind kind) {
+  if (kind == StepKind::kForward) return Pass::kForward;
+  return kind == StepKind::kBackwardWeights ? Pass::kWeights : Pass::kData;
+}
+
+Convolution convolution_of(const Node& node, const Shape& in, Pass pass) {
+  const bool forward = pass == Pass::kForward;
+  return {.pass = pass,
+          .x = in,
+          .y = node.shape,
+          .kernel = node.kernel,
+          .stride = node.stride,
+          .pad = node.pad,
+          .bias = forward && node.bias,
+          .relu = forward && node.activation == Activation::kRelu};
+}
 
 void record_product(Recording& r, const Step& step, const StepBuffers& b) {
   const Node& node = r.node(step.node);

@@ -50,6 +50,8 @@ void record_step(Recording& recording, const graph::Step& step);
 
 // By family, each in a file of its own.
 void record_product(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
+Pass pass_of(graph::StepKind kind);
+Convolution convolution_of(const graph::Node& node, const tensor::Shape& input, Pass pass);
 void record_norm(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 void record_pool(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 

@@ -1,0 +1,147 @@
+#include "trainer/backend/cuda/cudnn_plan.h"
+
+#include <cudnn_frontend.h>
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/contract/error.h"
+
+namespace coxswain::backend::cuda {
+
+namespace fe = cudnn_frontend;
+using fe::graph::Tensor_attributes;
+using Tensor = std::shared_ptr<Tensor_attributes>;
+using Dims = std::vector<std::int64_t>;
+
+// And the tensors whose addresses a run gives it.
+struct CudnnPlan::Graph {
+  fe::graph::Graph graph;
+  Tensor x, w, y, bias;
+};
+
+namespace {
+
+using Plan = CudnnPlan::Graph;
+
+std::string words_of(Pass pass) {
+  if (pass == Pass::kForward) return "forward";
+  return pass == Pass::kData ? "its input's gradient" : "its weights' gradient";
+}
+
+// Logically (N, C, H, W); the channels lie together.
+Dims strides_of(const Dims& dims) {
+  return {dims[1] * dims[2] * dims[3], 1, dims[1] * dims[3], dims[1]};
+}
+
+Dims dims_of(const tensor::Shape& s) { return {s.n, s.c, s.h, s.w}; }
+Dims weight_dims(const Convolution& d) { return {d.y.c, d.x.c, d.kernel, d.kernel}; }
+
+Tensor input(Plan& plan, const char* name, const Dims& dims) {
+  return plan.graph.tensor(
+      Tensor_attributes().set_name(name).set_dim(dims).set_stride(strides_of(dims)));
+}
+
+void output(const Tensor& tensor, const Dims& dims) {
+  tensor->set_output(true)
+      .set_dim(dims)
+      .set_stride(strides_of(dims))
+      .set_data_type(fe::DataType_t::FLOAT);
+}
+
+template <class Attributes>
+Attributes window(const Convolution& d) {
+  const Dims pad{d.pad, d.pad};
+  return Attributes().set_padding(pad).set_stride({d.stride, d.stride}).set_dilation({1, 1});
+}
+
+void describe_forward(Plan& plan, const Convolution& d) {
+  plan.x = input(plan, "x", dims_of(d.x));
+  plan.w = input(plan, "w", weight_dims(d));
+  plan.y = plan.graph.conv_fprop(plan.x, plan.w, window<fe::graph::Conv_fprop_attributes>(d));
+  if (d.bias) {
+    plan.bias = input(plan, "bias", {1, d.y.c, 1, 1});
+    plan.y = plan.graph.pointwise(
+        plan.y, plan.bias, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+  }
+  if (d.relu) {
+    plan.y = plan.graph.pointwise(
+        plan.y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
+  }
+  output(plan.y, dims_of(d.y));
+}
+
+void describe(Plan& plan, const Convolution& d) {
+  plan.graph.set_io_data_type(fe::DataType_t::FLOAT)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  if (d.pass == Pass::kForward) return describe_forward(plan, d);
+  plan.y = input(plan, "dy", dims_of(d.y));
+  if (d.pass == Pass::kData) {
+    plan.w = input(plan, "w", weight_dims(d));
+    plan.x = plan.graph.conv_dgrad(plan.y, plan.w, window<fe::graph::Conv_dgrad_attributes>(d));
+    return output(plan.x, dims_of(d.x));
+  }
+  plan.x = input(plan, "x", dims_of(d.x));
+  plan.w = plan.graph.conv_wgrad(plan.y, plan.x, window<fe::graph::Conv_wgrad_attributes>(d));
+  output(plan.w, weight_dims(d));
+}
+
+fe::error_t plan_for(fe::graph::Graph& graph, const CudnnDevice& described) {
+  const auto device = std::make_shared<fe::DeviceProperties>();
+  const fe::error_t result =
+      device->deserialize({described.properties.begin(), described.properties.end()});
+  if (result.is_good()) graph.set_device_properties(device).set_sm_version(described.capability);
+  return result;
+}
+
+}  // namespace
+
+CudnnPlan::CudnnPlan(const Convolution& convolution)
+    : convolution_(convolution), graph_(std::make_unique<Graph>()) {
+  describe(*graph_, convolution);
+}
+
+CudnnPlan::~CudnnPlan() = default;
+
+std::string CudnnPlan::build(const CudnnDevice& device) {
+  fe::graph::Graph& graph = graph_->graph;
+  fe::error_t result = graph.validate();
+  if (result.is_good() && !device.handle) result = plan_for(graph, device);
+  if (result.is_good()) result = graph.build_operation_graph(device.handle);
+  if (result.is_good())
+    result = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+  if (!result.is_good()) return result.get_message();
+  // In float32 the tensor cores compute in TF32.
+  graph.deselect_numeric_notes(
+      {fe::NumericalNote_t::NONDETERMINISTIC, fe::NumericalNote_t::TENSOR_CORE,
+       fe::NumericalNote_t::DOWN_CONVERT_INPUTS, fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+       fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::FFT});
+  result = graph.check_support();
+  if (result.is_good()) result = graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
+  return result.is_good() ? "" : result.get_message();
+}
+
+std::size_t CudnnPlan::workspace() const {
+  return static_cast<std::size_t>(graph_->graph.get_workspace_size());
+}
+
+void CudnnPlan::run(cudnnHandle_t handle, const Operands& o, void* workspace,
+                    const Queue& queue) const {
+  std::unordered_map<Tensor, void*> pack{{graph_->x, o.x}, {graph_->w, o.w}, {graph_->y, o.y}};
+  if (graph_->bias) pack[graph_->bias] = const_cast<float*>(o.bias);
+  cudnnSetStream(handle, queue.stream);
+  fe::error_t result = graph_->graph.execute(handle, pack, workspace);
+  if (result.is_good()) return;
+  throw Error(ExitCode::kInternal,
+              fmt::format("[cuda] {} failed: {}", to_text(convolution_), result.get_message()));
+}
+
+std::string to_text(const Convolution& d) {
+  return fmt::format("a convolution of {} to {} with kernel {}, stride {}, pad {} ({}{}{})",
+                     tensor::to_text(d.x), tensor::to_text(d.y), d.kernel, d.stride, d.pad,
+                     words_of(d.pass), d.bias ? ", bias" : "", d.relu ? ", relu" : "");
+}
+
+}  // namespace coxswain::backend::cuda
