@@ -1,10 +1,14 @@
 #!/bin/bash
-# build.sh [OPTION...] [operator|trainer-cpu]...    build the images (both), with docker or buildah
+# build.sh [OPTION...] [operator|trainer-cpu|trainer-cuda]...    build images, with docker or buildah
 #
-#   --repository PREFIX  name them PREFIX/operator:VERSION and so on (coxswain)
-#   --programs DIR       take the programs from DIR instead of building them in a container; they
-#                        must be built on Debian 12 (cmake/build.sh release: build/release/bin)
-#   --archive DIR        write DIR/operator.tar and so on: docker archives, not compressed
+# Without a name: operator and trainer-cpu.
+#   --cuda                trainer-cuda too, for NVIDIA's GPUs
+#   --repository PREFIX   name them PREFIX/operator:VERSION and so on (coxswain)
+#   --programs DIR        take the programs from DIR instead of building them in a container; they
+#                         must be built on Debian 12 (cmake/build.sh release: build/release/bin)
+#   --cuda-programs DIR   the same of trainer-cuda's (cmake/build.sh cuda coxswain-trainer)
+#   --cuda-libraries DIR  and of CUDA's wheels (~/.cache/coxswain/cuda/site/nvidia)
+#   --archive DIR         write DIR/operator.tar and so on: docker archives, not compressed
 #
 # Environment:
 #   BASE_IMAGE         debian:bookworm-slim; name it with @sha256:... to pin it
@@ -44,6 +48,8 @@ build() {
   local flags=(--file "$ROOT/docker/Dockerfile" --target "$1" --tag "$2"
                --build-arg "BASE_IMAGE=${BASE_IMAGE:-debian:bookworm-slim}")
   [ -z "$programs" ] || flags+=(--build-context "programs=$programs")
+  [ -z "$cuda_programs" ] || flags+=(--build-context "cuda-programs=$cuda_programs")
+  [ -z "$cuda_libraries" ] || flags+=(--build-context "cuda-libraries=$cuda_libraries")
   "flags_of_$tool"
   log=$(mktemp -t "coxswain-$1.XXXXXX.log")
   printf 'building %s: this may take several minutes; log: %s\n' "$1" "$log"
@@ -62,7 +68,7 @@ write_archive() {
 }
 
 max_megabytes() {
-  case $1 in operator) echo 40;; trainer-cpu) echo 250;; esac
+  case $1 in operator) echo 40;; trainer-cpu) echo 250;; trainer-cuda) echo 2500;; esac
 }
 
 make_image() {
@@ -77,28 +83,34 @@ make_image() {
     die "$target grew too big: see what its packages pull in (docker/Dockerfile)"
 }
 
-repository=coxswain programs='' archives='' targets=()
+repository=coxswain programs='' cuda_programs='' cuda_libraries='' archives='' cuda=false targets=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --repository|--programs|--archive)
+    --repository|--programs|--cuda-programs|--cuda-libraries|--archive)
       [ $# -gt 1 ] || die "$1 takes a value; see build.sh --help"
       case $1 in
         --repository) repository=$2;;
         --programs) programs=$2;;
+        --cuda-programs) cuda_programs=$2;;
+        --cuda-libraries) cuda_libraries=$2;;
         --archive) archives=$2;;
       esac
       shift 2;;
-    operator|trainer-cpu) targets+=("$1"); shift;;
+    --cuda) cuda=true; shift;;
+    operator|trainer-cpu|trainer-cuda) targets+=("$1"); shift;;
     -h|--help) usage; exit;;
     *) die "no image or option '$1'; see build.sh --help";;
   esac
 done
 [ ${#targets[@]} -gt 0 ] || targets=(operator trainer-cpu)
-for program in ${programs:+coxswain coxswain-trainer}; do
-  [ -x "$programs/$program" ] || die "no program $programs/$program: cmake/build.sh release makes it"
+if $cuda; then targets+=(trainer-cuda); fi
+for program in ${programs:+"$programs"/coxswain "$programs"/coxswain-trainer} \
+               ${cuda_programs:+"$cuda_programs"/coxswain-trainer}; do
+  [ -x "$program" ] || die "no program $program: cmake/build.sh makes it"
 done
 read -ra builder <<<"${BUILDER:-$(find_builder)}"
 tool=$(basename "${builder[0]}")
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 [ -n "$archives" ] || archives=$work
+mkdir -p "$archives"
 for target in "${targets[@]}"; do make_image "$target"; done

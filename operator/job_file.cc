@@ -125,9 +125,7 @@ std::string describe_gang(job::TrainingJob job) {
   job.status.workers = job.spec.worker.replicas;
   job.status.keys_secret = job.metadata.name + "-keys-0000000000000000";  // zeros as in the uid
   job.status.host_port = job::draw_host_port(job, job.status.attempt);
-  if (job.status.image.empty()) {
-    job.status.image = job.spec.image.value_or(job::Installation{}.trainer_image);
-  }
+  if (job.status.image.empty()) job.status.image = job::image_of(job.spec, {});
   std::vector<job::Json> objects = {cluster::service(job)};
   if (job::needs_keys(job.spec)) objects.push_back(cluster::secret(job, {}));
   objects.push_back(cluster::config_map(job));

@@ -159,6 +159,10 @@ void add_operator_command(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--trainer-image", options.installation.trainer_image, "of jobs that name none")
       ->capture_default_str();
+  command
+      ->add_option("--trainer-cuda-image", options.installation.trainer_cuda_image,
+                   "of jobs that name none and ask for NVIDIA's GPUs")
+      ->capture_default_str();
   add_pod_security(*command, line,
                    "level of namespaces without a label pod-security.kubernetes.io/enforce; "
                    "templates stay inside it");

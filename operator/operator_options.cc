@@ -86,6 +86,12 @@ void set_metrics_address(OperatorOptions& options, const std::string& text) {
   options.metrics_port = static_cast<std::uint16_t>(port);
 }
 
+void check_image(const char* flag, const std::string& image) {
+  if (job::is_image_reference(image)) return;
+  throw Error(ExitCode::kUsage, fmt::format("{} {}: not an image ([registry/]name[:tag])", flag,
+                                            image.substr(0, 64)));
+}
+
 void check_names(OperatorOptions& options) {
   std::vector<std::string> namespaces;
   for (const std::string& list : options.namespaces) {
@@ -101,11 +107,8 @@ void check_names(OperatorOptions& options) {
   const auto repeated = std::ranges::unique(options.namespaces);
   options.namespaces.erase(repeated.begin(), repeated.end());
   check_name("--lease-namespace", options.lease_namespace);
-  const std::string& image = options.installation.trainer_image;
-  if (!job::is_image_reference(image))
-    throw Error(ExitCode::kUsage, fmt::format("--trainer-image {}: not an image "
-                                              "([registry/]name[:tag])",
-                                              image.substr(0, 64)));
+  check_image("--trainer-image", options.installation.trainer_image);
+  check_image("--trainer-cuda-image", options.installation.trainer_cuda_image);
 }
 
 }  // namespace coxswain

@@ -259,7 +259,8 @@ job::Paths LocalCluster::paths(int attempt) const {
           .data = options_.volumes.data,
           .checkpoints = options_.volumes.checkpoints,
           .bundled_mnist = options_.bundled_digits,
-          .run_dir = options_.run_dir};
+          .run_dir = options_.run_dir,
+          .gpu = Device::kAuto};
 }
 
 }  // namespace coxswain::cluster

@@ -68,11 +68,18 @@ constexpr Words<PodSecurity, 3> words_of(PodSecurity) {
 
 // What the operator was installed with, and what it found in the job's namespace.
 struct Installation {
-  std::string trainer_image = "coxswain/trainer-cpu";
+  std::string trainer_image = "coxswain/trainer-cpu";        // of jobs that name none,
+  std::string trainer_cuda_image = "coxswain/trainer-cuda";  // and ask for NVIDIA's GPUs
   PodSecurity pod_security = PodSecurity::kRestricted;  // of the namespace; templates stay inside
   std::string pod_security_doubt{};  // why its own label is not known; empty: it is
   bool operator==(const Installation&) const = default;
 };
+
+// The image of a job's first gang.
+inline const std::string& image_of(const Spec& spec, const Installation& installation) {
+  if (spec.image) return *spec.image;
+  return asks_for_cuda(spec) ? installation.trainer_cuda_image : installation.trainer_image;
+}
 
 // Everything that `plan` may know besides the job. The clock is data.
 struct Observed {

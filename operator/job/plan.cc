@@ -268,7 +268,7 @@ Plan start(Pass pass) {
   clear_condition(status, condition::kInvalid, "Valid", pass.stamp());
   clear_condition(status, condition::kSuspended, "Resumed", pass.stamp());
   if (pass.job.spec.image || status.image.empty())
-    status.image = pass.job.spec.image.value_or(pass.observed.installation.trainer_image);
+    status.image = image_of(pass.job.spec, pass.observed.installation);
   status.selector =
       "coxswain.dev/job=" + pass.job.metadata.name + ",training.kubeflow.org/replica-type=worker";
   if (!resumed) --status.attempt;  // the first gang is attempt 0

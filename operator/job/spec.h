@@ -324,8 +324,9 @@ inline constexpr std::tuple kSpecFields{
            .zero_word = "auto"}},
     Field{"image",
           &Spec::image,
-          {.doc = "Image of pods without a template; the operator's trainer image unless set, "
-                  "kept in the status from the first start on.",
+          {.doc = "Image of pods whose template names none; unless set, the operator's trainer "
+                  "image, with CUDA where the template asks for NVIDIA's GPUs. Kept in the status "
+                  "from the first start on.",
            .max_length = 512}},
     Group{"replicaSpecs",
           kReplicaSpecsFields,

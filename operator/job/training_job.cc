@@ -13,20 +13,27 @@ namespace {
 
 constexpr int kMaxSlots = 1024;
 
+struct GpuLimit {
+  std::string resource;
+  int count = 0;
+};
+
 // Extended resources that count as a GPU, by the ending of their names: nvidia.com/gpu,
 // amd.com/gpu.
-int gpu_limit(const Json& container) {
-  const Json* limits = &container;
+GpuLimit gpu_limit(const Spec& spec) {
+  const Json* limits = trainer_container(spec.worker);
+  if (!limits) return {};
   for (const char* key : {"resources", "limits"}) {
     const auto found = limits->find(key);
-    if (found == limits->end() || !found->is_object()) return 0;
+    if (found == limits->end() || !found->is_object()) return {};
     limits = &*found;
   }
   for (const auto& [name, amount] : limits->items()) {
     if (!name.ends_with("/gpu") && !name.starts_with("nvidia.com/mig-")) continue;
-    return static_cast<int>(std::min(quantity_of(amount).value_or(0), double{kMaxSlots}));
+    const double count = std::min(quantity_of(amount).value_or(0), double{kMaxSlots});
+    return {name, static_cast<int>(count)};
   }
-  return 0;
+  return {};
 }
 
 }  // namespace
@@ -37,9 +44,7 @@ Launcher launcher(const Spec& spec) {
   return mpi ? Launcher::kMpi : Launcher::kEnv;
 }
 
-bool trains_over_tcp(const Spec& spec) {
-  return spec.training && launcher(spec) == Launcher::kEnv;
-}
+bool trains_over_tcp(const Spec& spec) { return spec.training && launcher(spec) == Launcher::kEnv; }
 
 SuccessPolicy success_policy(const Spec& spec) {
   if (spec.success_policy) return *spec.success_policy;
@@ -61,9 +66,11 @@ bool has_scheduler(const Spec& spec) {
   return spec.server && !spec.training && wants(spec, Framework::kMxnet);
 }
 
-int gpus_per_worker(const Spec& spec) {
-  const Json* container = trainer_container(spec.worker);
-  return container ? gpu_limit(*container) : 0;
+int gpus_per_worker(const Spec& spec) { return gpu_limit(spec).count; }
+
+bool asks_for_cuda(const Spec& spec) {
+  const GpuLimit limit = gpu_limit(spec);
+  return limit.count > 0 && limit.resource.starts_with("nvidia.com/");
 }
 
 const Json* trainer_container(const ReplicaSpec& replicas) {

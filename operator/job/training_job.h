@@ -66,6 +66,7 @@ bool wants(const Spec& spec, Framework framework);
 bool has_scheduler(const Spec& spec);  // MXNet's, beside its servers
 
 int gpus_per_worker(const Spec& spec);  // the trainer container's GPU limit
+bool asks_for_cuda(const Spec& spec);   // whether those are NVIDIA's
 
 // The container that trains: the one named `trainer`, else the only one. Null if there is no
 // template, or none can be told.

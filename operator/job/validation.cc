@@ -236,6 +236,10 @@ void check_training(const TrainingJob& job, Problems& problems) {
   if (config.communication.partial > 1 && has_servers)
     problems.push_back({"spec.training.communication.partial", 0,
                         "is for strategy AllReduce; write 1, or set the strategy"});
+  if (has_servers && (config.device == Device::kCuda || asks_for_cuda(job.spec)))
+    problems.push_back({"spec.strategy", 0,
+                        "servers and GPUs do not go together in this version; write AllReduce, or "
+                        "device: cpu and no GPUs"});
   if (config.reproducible == Reproducible::kAnyWorldSize && ranks > config.virtual_shards)
     problems.push_back({"spec.training.virtualShards", 0,
                         fmt::format("{} ranks need at least as many shards, got {}", ranks,

@@ -116,6 +116,7 @@ std::string training_config(const TrainingJob& job, const Paths& paths) {
     config.data.path = job.spec.data_volume ? paths.data : paths.bundled_mnist;
   if (config.checkpoint.path.empty() && job.spec.checkpoints_volume)
     config.checkpoint.path = paths.checkpoints;
+  if (asks_for_cuda(job.spec) && !job.spec.training->contains("device")) config.device = paths.gpu;
   return contract::to_yaml(config);
 }
 

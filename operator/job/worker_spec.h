@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "operator/job/training_job.h"
+#include "trainer/options/options.h"
 
 namespace coxswain::job {
 
@@ -18,6 +19,7 @@ struct Paths {
   std::string checkpoints = "/checkpoints";
   std::string bundled_mnist = "/usr/share/coxswain/mnist";  // for jobs without a data volume
   std::string run_dir;                                      // local runs only
+  Device gpu = Device::kCuda;  // of jobs that ask for NVIDIA's GPUs and name no device
   bool operator==(const Paths&) const = default;
 };
 

@@ -117,13 +117,15 @@ class Chart(unittest.TestCase):
         said = helm.refusal(helm.helm("template", "a", CHART, "--kube-version", "1.28.0"))
         self.assertIn("chart requires kubeVersion: >=1.29.0-0", said)
 
-    def test_a_digest_replaces_the_tag_and_the_registry_is_for_both_images(self):
+    def test_a_digest_replaces_the_tag_and_the_registry_is_for_all_images(self):
         digest = "sha256:" + "0" * 64
         rendered = helm.must(helm.template(values=[
             "image.registry=localhost:5000/ml", "image.tag=v7", f"image.digest={digest}",
-            "trainerImage.tag=v9"]))
+            "trainerImage.tag=v9", f"trainerCudaImage.digest={digest}"]))
         self.assertIn(f'image: "localhost:5000/ml/coxswain/operator@{digest}"\n', rendered)
         self.assertIn("- --trainer-image=localhost:5000/ml/coxswain/trainer-cpu:v9\n", rendered)
+        self.assertIn(f"- --trainer-cuda-image=localhost:5000/ml/coxswain/trainer-cuda@{digest}\n",
+                      rendered)
 
     def test_carries_the_one_crd(self):
         crd = (ROOT / "crds/trainingjobs.yaml").read_text()
@@ -138,7 +140,7 @@ class Chart(unittest.TestCase):
         flags = set(re.findall(r"^\| `(--[\w-]+)", (
             ROOT / "docs/operator.md").read_text(), re.M))
         self.assertEqual(set(), set(arguments) - flags)
-        self.assertEqual(6, len(arguments))
+        self.assertEqual(7, len(arguments))
 
     def test_the_package_renders_as_the_folder(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@
 #   mxnet        localhost/mxnet:1     MXNet 1.9.1 and the digits; not in "all"
 #   operator     localhost/coxswain/operator:VERSION     by docker/build.sh, with the programs of
 #   trainer-cpu  localhost/coxswain/trainer-cpu:VERSION  build/release/bin as they are there now
+#   trainer-cuda localhost/coxswain/trainer-cuda:VERSION, with that of build/cuda/bin; not in "all"
 #
 # Without a NAME: all. They go to $COXSWAIN_CACHE/images as NAME.tar; of ours only the layers that
 # changed are made anew, the others are made once. See `install-dependencies.sh cluster` for what it needs.
@@ -97,9 +98,14 @@ make_mxnet() {
 }
 
 make_ours() {
+  local cuda=()
+  case " $* " in
+    *" trainer-cuda "*) cuda=(--cuda-programs "$ROOT/build/cuda/bin"
+                              --cuda-libraries "$COXSWAIN_CACHE/cuda/site/nvidia");;
+  esac
   BUILDER="${BUILDAH[*]}" BASE_IMAGE=localhost/base:1 \
     "$ROOT/docker/build.sh" --repository localhost/coxswain --programs "$ROOT/build/release/bin" \
-    --archive "$IMAGES" "$@"
+    "${cuda[@]}" --archive "$IMAGES" "$@"
 }
 
 make_images() {
@@ -110,7 +116,7 @@ make_images() {
       base) make_base;;
       pytorch) make_base; make_pytorch;;
       mxnet) make_base; make_mxnet;;
-      operator|trainer-cpu) ours+=("$name");;
+      operator|trainer-cpu|trainer-cuda) ours+=("$name");;
       *) usage_error;;
     esac
   done

@@ -86,8 +86,8 @@ class CommandsTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 65)
 
     def test_flags(self):
-        for flag in ("--trainer-image", "--kubeconfig", "--namespaces", "--lease-namespace",
-                     "--log-format", "--workers", "--progress"):
+        for flag in ("--trainer-image", "--trainer-cuda-image", "--kubeconfig", "--namespaces",
+                     "--lease-namespace", "--log-format", "--workers", "--progress"):
             for arguments in ([f"{flag}=", "--leader-elect"], [flag, "--leader-elect"], [flag, ""],
                               [flag]):
                 self.assert_refused(2, f"{flag} needs a value", "coxswain", "operator", *arguments)

@@ -41,6 +41,7 @@ TRAINED = {
     "mnist.yaml": Example(10, 0.993, 2, 0.85, {}),
     "singa.yaml": Example(10, 0.977, 4, 0.65, {}),
     "singa-one-rank.yaml": Example(10, 0.982, 3, 0.60, {}),
+    "singa-gpu.yaml": Example(10, 0.977, 4, 0.65, {'gpu: "4"': 'gpu: "2"'}),
     "mxnet.yaml": Example(2, 0.95, 3, 0.30, {}),
     "keras.yaml": Example(8, 0.985, 3, 0.50, {}),
     "elastic.yaml": Example(10, 0.993, 2, 0.85, {}),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operator/job/job_reader.h"
+#include "operator/job/observed.h"
 #include "operator/job/training_job.h"
 
 namespace coxswain::test {
@@ -167,7 +168,22 @@ spec:
   volumes: {checkpoints: {persistentVolumeClaim: {claimName: elastic}}}
 )";
 
-inline constexpr std::array<std::pair<const char*, const char*>, 9> kJobs = {
+inline constexpr const char* kGpuJob = R"(apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: gpu, namespace: team}
+spec:
+  slotsPerWorker: auto
+  replicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers: [{name: trainer, resources: {limits: {nvidia.com/gpu: 8, memory: 64Gi}}}]
+  training: {model: resnet50, data: {format: imagefolder}}
+  volumes: {data: {persistentVolumeClaim: {claimName: imagenet}}}
+)";
+
+inline constexpr std::array<std::pair<const char*, const char*>, 10> kJobs = {
     {{"mpi", kMpiJob},
      {"env_foreign_image", kForeignJob},
      {"slots", kSlotsJob},
@@ -176,7 +192,8 @@ inline constexpr std::array<std::pair<const char*, const char*>, 9> kJobs = {
      {"volcano", kVolcanoJob},
      {"coscheduling", kCoschedulingJob},
      {"kueue", kKueueJob},
-     {"elastic_own_command", kElasticJob}}};
+     {"elastic_own_command", kElasticJob},
+     {"gpu", kGpuJob}}};
 
 // The job as it is once its gang is recorded.
 inline job::TrainingJob started(job::TrainingJob job, int attempt = 1) {
@@ -184,7 +201,7 @@ inline job::TrainingJob started(job::TrainingJob job, int attempt = 1) {
   job.status.attempt = attempt;
   job.status.keys_secret = job.metadata.name + "-keys-5f0c3a9e";
   job.status.workers = job.spec.worker.replicas;
-  job.status.image = job.spec.image.value_or("coxswain/trainer-cpu");
+  job.status.image = job::image_of(job.spec, {});
   return job;
 }
 

@@ -175,6 +175,9 @@ std::vector<Case> values() {
       {"training_partial_with_servers", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                       "    communication: {partial: 2}\n") +
                                             "  strategy: ParameterServer\n"},
+      {"training_servers_and_gpus", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                  "    device: cuda\n") +
+                                        "  strategy: ParameterServer\n"},
       {"training_servers_without_strategy",
        with_training("    model: mlp\n    data: {format: mnist}\n"
                      "    parameterServer: {mode: ssp, staleness: 2}\n")},

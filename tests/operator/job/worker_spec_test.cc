@@ -1,6 +1,8 @@
+#include "operator/job/observed.h"
 #include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,6 +14,9 @@
 namespace coxswain::test {
 
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string gang_text(const job::TrainingJob& job) {
   std::string text;
@@ -206,6 +211,45 @@ TEST(Slots, auto_is_the_gpu_limit_of_the_trainer) {
   EXPECT_EQ(job::slots_per_worker(job.spec()), 4);
   container["resources"]["limits"] = {{"nvidia.com/mig-1g.10gb", 2}};
   EXPECT_EQ(job::slots_per_worker(job.spec()), 2);
+}
+
+// The image, and the device that the ranks are told of: in a pod, and on this machine.
+TEST(Gpus, of_nvidias_bring_their_image_and_their_device) {
+  struct Case {
+    job::Json limits, training;
+    const char *image, *in_pod, *here;
+  };
+  const std::vector<Case> cases = {
+      {{{"nvidia.com/gpu", 2}}, {}, "coxswain/trainer-cuda", "device: cuda", "device: auto"},
+      {{{"nvidia.com/mig-1g.10gb", 1}},
+       {},
+       "coxswain/trainer-cuda",
+       "device: cuda",
+       "device: auto"},
+      {{{"nvidia.com/gpu", 1}}, {{"device", "cpu"}}, "coxswain/trainer-cuda", nullptr, nullptr},
+      {{{"nvidia.com/gpu", 0}}, {}, "coxswain/trainer-cpu", nullptr, nullptr},
+      {{{"amd.com/gpu", 2}}, {}, "coxswain/trainer-cpu", nullptr, nullptr},
+      {{{"cpu", 2}}, {}, "coxswain/trainer-cpu", nullptr, nullptr}};
+  const auto expect_device = [](const std::string& config, const char* device) {
+    if (device)
+      EXPECT_THAT(config, HasSubstr(device));
+    else
+      EXPECT_THAT(config, Not(HasSubstr("device:")));
+  };
+  for (const auto& [limits, training, image, in_pod, here] : cases) {
+    SCOPED_TRACE(limits.dump() + training.dump());
+    auto job = make_job();
+    job.spec().worker.pod_template = {
+        {"spec", {{"containers", {{{"name", "trainer"}, {"resources", {{"limits", limits}}}}}}}}};
+    if (!training.is_null()) job.spec().training->update(training);
+    EXPECT_EQ(job::image_of(job.spec(), {}), image);
+    expect_device(job::training_config(job.running()), in_pod);
+    job::Paths local;
+    local.gpu = Device::kAuto;
+    expect_device(job::training_config(job.running(), local), here);
+    job.spec().image = "mine:1";
+    EXPECT_EQ(job::image_of(job.spec(), {}), "mine:1");
+  }
 }
 
 }  // namespace coxswain::test

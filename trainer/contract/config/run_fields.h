@@ -167,7 +167,9 @@ inline constexpr auto kRunFields = std::to_array<Field>({
      .member = [](Config& c) { return to_ref(c.device); },
      .kind = FieldKind::kFree,
      .doc = "Where a rank computes. `cuda`: on the GPU of its place on its machine, in a trainer "
-            "built with CUDA. `auto`: that, where GPUs are to be seen, else the CPU."},
+            "built with CUDA. `auto`: that, where GPUs are to be seen, else the CPU.",
+     .default_text = "cpu; in pods that ask for NVIDIA's GPUs cuda, and auto where such a job runs "
+                     "without Kubernetes"},
     {.key = "threads",
      .member = [](Config& c) { return to_ref(c.threads); },
      .kind = FieldKind::kFree,
