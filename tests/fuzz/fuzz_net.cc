@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const coxswain::Error&) {
   }
   if (const auto hello = hello_of(text)) {
-    if (hello->world_size < 1 || hello->rank >= hello->world_size) std::abort();
+    if (hello->world_size < 1 || hello->rank < 0) std::abort();  // servers count by themselves
     (void)judge(Hello{}, *hello);
   }
   if (const auto refusal = refusal_of(text); refusal && !refusal_of(to_json(*refusal)))

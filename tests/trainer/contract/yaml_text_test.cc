@@ -74,6 +74,8 @@ TEST(YamlText, refuses_bad_bytes_and_bad_shapes_with_their_place) {
       {"a: *nothing\n", "job.yaml:1:4: the referenced anchor is not defined"},
       {"? {a: 1}\n: 2\n", "job.yaml:1:3: a key must be text"},
       {"a: [1, 2\n", "job.yaml:2:1: end of sequence flow not found"},
+      {",", "job.yaml:1:1: a comma outside of brackets"},
+      {"---\n, : [*x", "job.yaml:2:1: a comma outside of brackets"},
       {"a: 1\nb: \"x\n", "job.yaml:2:1: a quote that opens after this is never closed"},
       {"a: 1\nb: \"x", "job.yaml:2:1: a quote that opens after this is never closed"},
       {"a: 1\nb: 'x\n\n", "job.yaml:2:1: a quote that opens after this is never closed"},

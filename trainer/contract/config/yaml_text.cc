@@ -24,6 +24,7 @@ constexpr std::int64_t kMaxNodes = 100'000;
 struct Place {
   int line = 0;  // from 0
   int column = 0;
+  bool operator==(const Place&) const = default;
 };
 
 Place place_of(const YAML::Mark& mark) {
@@ -82,7 +83,13 @@ bool is_doubtful_number(std::string_view text) {
 // Walks the parser's events before any tree is built: depth, duplicate keys, aliases, scalars.
 class Inspector : public YAML::EventHandler {
  public:
-  void OnDocumentStart(const YAML::Mark&) override {}
+  // At a comma outside of brackets the parser finds one empty document after another.
+  explicit Inspector(std::optional<Place> before) : before_(before) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    begin_ = place_of(mark);
+    if (begin_ == before_) throw Refused{*begin_, "a comma outside of brackets"};
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     refuse_as_key(mark);
@@ -126,6 +133,8 @@ class Inspector : public YAML::EventHandler {
   // A list or a mapping as a key. To be asked at the end: an open bracket looks like one until
   // then.
   const std::optional<Place>& odd_key() const { return odd_key_; }
+
+  std::optional<Place> begin() const { return begin_; }
 
   // Where the last thing began that was read to its end.
   Place last() const { return last_; }
@@ -190,6 +199,8 @@ class Inspector : public YAML::EventHandler {
     }
   }
 
+  std::optional<Place> before_;  // where the last document began,
+  std::optional<Place> begin_;   // and this one
   std::vector<Collection> open_;
   std::map<YAML::anchor_t, std::int64_t> sizes_;  // of complete anchors, aliases expanded
   std::int64_t num_nodes_ = 0;
@@ -245,8 +256,9 @@ void inspect(std::string_view text) {
   // more.
   std::istringstream stream{std::string(text) + "\n#"};
   YAML::Parser parser(stream);
+  std::optional<Place> before;
   while (parser) {
-    Inspector inspector;
+    Inspector inspector(before);
     try {
       if (!parser.HandleNextDocument(inspector)) return;
     } catch (const YAML::ParserException& error) {
@@ -257,6 +269,7 @@ void inspect(std::string_view text) {
       throw Refused{inspector.last(), "a quote that opens after this is never closed"};
     }
     if (inspector.odd_key()) throw Refused{*inspector.odd_key(), kOddKey};
+    before = inspector.begin();
   }
 }
 
