@@ -270,6 +270,8 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.evaluation_batch = config.evaluate.batch_size;
   options.max_skipped = config.non_finite_skip;
   options.report_every_steps = config.log_every_steps;
+  options.tells_top5 = std::ranges::count(config.metrics.top_k, 5) > 0;
+  options.one_rank_rate = config.one_rank_rate;
   options.bucket_bytes = config.communication.bucket_bytes;
   options.codec = {.kind = config.communication.compression,
                    .threshold = static_cast<float>(config.communication.compression_threshold),

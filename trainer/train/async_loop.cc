@@ -137,7 +137,7 @@ void AsyncLoop::start(const ps::Standing& standing) {
   now_->info.world_size = access_.workers;
   now_->info.ranks_train_apart = true;
   if (!leads()) return;
-  reporter_.emplace(&with_.observer, options_.report_every_steps, with_.now);
+  reporter_.emplace(&with_.observer, reporter_options(options_, now_->info), with_.now);
   with_.observer.started(now_->info);
   begin_epoch();
 }

@@ -13,6 +13,7 @@
 #include "trainer/train/agreement.h"
 #include "trainer/train/best_epoch.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/one_rank_rate.h"
 #include "trainer/train/resume.h"
 
 namespace coxswain::train {
@@ -112,6 +113,7 @@ class StartUp {
     count_steps();
     prepare();
     if (now_.state.pushes_exactly) now_.strategy->push_exactly();
+    if (options_.one_rank_rate) tell_one_rank_rate();
     now_.strategy->start(now_.course, now_.state.step);
     describe();
     return std::move(now_);
@@ -252,6 +254,15 @@ class StartUp {
     }
   }
 
+  void tell_one_rank_rate() {
+    std::optional<double>& rate = now_.info.one_rank_rate;
+    rate = options_.one_rank_rate;
+    if (*rate > 0 || now_.already_complete) return;
+    rate = measure_one_rank(graph_, options_, with_, now_);
+    notes().push_back(rate ? fmt::format("one rank alone: {:.1f} images/s", *rate)
+                           : "one rank alone: its pace could not be measured");
+  }
+
   void describe() {
     for (const std::string& note : now_.strategy->notes()) notes().push_back(note);
     const checkpoint::State& state = now_.state;
@@ -269,6 +280,7 @@ class StartUp {
     info.steps_per_epoch = now_.course.steps_per_epoch;
     info.global_batch = state.global_batch;
     info.lr = now_.course.schedule.lr;
+    info.tells_top5 = options_.tells_top5;
     info.fingerprint = state.fingerprint;
     info.first_step = state.step;
     info.epoch =

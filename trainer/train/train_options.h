@@ -90,7 +90,9 @@ struct TrainOptions {
   EarlyStopping early_stopping;
   std::int64_t max_skipped = 10;  // non-finite steps in a row
   std::int64_t report_every_steps = 20;
-  std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
+  bool tells_top5 = false;
+  std::optional<double> one_rank_rate;  // images/s of one rank alone; 0: to be measured
+  std::int64_t bucket_bytes = 0;        // 0: from the measured cost of a message and of a byte
   // Sums in an order that timing can't change; false (reproducible: none): any communicator will
   // do, and the same bits are not spoken of.
   bool fixed_order = true;

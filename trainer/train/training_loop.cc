@@ -26,7 +26,8 @@ class Training {
         with_(with),
         rank_(with.communicator->rank()),
         now_(start_up(options, with)),
-        reporter_(leads() ? &with.observer : nullptr, options.report_every_steps, with.now),
+        reporter_(leads() ? &with.observer : nullptr, reporter_options(options, now_.info),
+                  with.now),
         pulse_({rank_, with.communicator->size()}, with.now) {
     now_.loader = make_loader(
         options, with,

@@ -76,7 +76,8 @@ evaluate: {everyEpochs: 2, batchSize: 100}
 earlyStopping: {metric: loss, patience: 4}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
-report: {logEverySteps: 7}
+report: {logEverySteps: 7, oneRankRate: 8.5}
+metrics: {topK: [1, 5]}
 device: cpu
 threads: 4
 checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep: 2,
@@ -119,6 +120,8 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.non_finite_skip = 3;
   expected.step_deadline_seconds = 20;
   expected.log_every_steps = 7;
+  expected.one_rank_rate = 8.5;
+  expected.metrics.top_k = {1, 5};
   expected.device = Device::kCpu;
   expected.threads = 4;
   expected.early_stopping = {WatchedMetric::kLoss, 4};
@@ -280,8 +283,8 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
        "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
-       "communication, parameterServer, evaluate, earlyStopping, nonFinite, report, checkpoint, "
-       "model, epochs, "
+       "communication, parameterServer, evaluate, metrics, earlyStopping, nonFinite, report, "
+       "checkpoint, model, epochs, "
        "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
        "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},

@@ -94,13 +94,15 @@ std::string to_text(const train::Told& told) {
         info.fingerprint, info.parameters, info.multiply_accumulates, info.world_size, info.threads,
         info.training_samples, info.test_samples, info.total_steps, info.steps_per_epoch,
         info.global_batch, info.first_step, info.epoch);
+    if (info.one_rank_rate) text += fmt::format("one rank: {} images/s\n", *info.one_rank_rate);
   }
   for (const auto& step : told.steps)
     text += fmt::format("step {} of epoch {}: loss {}, lr {}\n", step.step, step.epoch, step.loss,
                         step.lr);
   for (const auto& epoch : told.epochs)
-    text += fmt::format("epoch {}: {} {} {} {} {}\n", epoch.epoch, epoch.training_loss,
-                        epoch.evaluated, epoch.loss, epoch.accuracy, epoch.top5);
+    text += fmt::format("epoch {}: {} {} {} {} {} {}\n", epoch.epoch, epoch.training_loss,
+                        epoch.evaluated, epoch.loss, epoch.accuracy, epoch.top5,
+                        epoch.training_top5.value_or(-1));
   for (const std::string& warning : told.warnings) text += warning + "\n";
   // How soon a save ends decides which ones follow: the first is always the same.
   if (!told.saves.empty()) text += fmt::format("first saved: step {}\n", told.saves[0].step);

@@ -180,6 +180,12 @@ void check_early_stopping(const TrainerConfig& config, const ReportRule& report)
     report("earlyStopping.patience", "needs evaluate.everyEpochs of 1 or more, here it is 0");
 }
 
+void check_metrics(const MetricsConfig& metrics, const ReportRule& report) {
+  const std::vector<std::int64_t>& top_k = metrics.top_k;
+  if (top_k != std::vector<std::int64_t>{1} && top_k != std::vector<std::int64_t>{1, 5})
+    report("metrics.topK", "must be [1] or [1, 5]");
+}
+
 void check_device(const TrainerConfig& config, const ReportRule& report) {
   if (config.device == Device::kCuda && config.precision != Precision::kFp32)
     report("device", "cuda computes in precision: fp32 alone in this version");
@@ -212,6 +218,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   check_reproducible(config, report);
   check_from(config.checkpoint, report);
   check_early_stopping(config, report);
+  check_metrics(config.metrics, report);
   check_device(config, report);
 }
 
