@@ -159,6 +159,8 @@ inline const std::vector<TrainingChange>& training_changes() {
       {"stepDeadlineSeconds", "", {"300", "20"}},
       {"report.logEverySteps", "", {"1", "2"}},
       {.key = "report.oneRankRate", .values = {"measure", "100", "200"}, .seconds_a_look = 1},
+      {.key = "report.tensorboard", .values = {"curves", "other"}},
+      {.key = "report.html", .values = {"false", "true"}},
       {"device", "", {"cpu", "cuda"}},  // auto is one of them
       {"threads", "", {"1", "2"}},
       {"checkpoint.path", "", {"$DIR/saved", "$DIR/elsewhere"}},

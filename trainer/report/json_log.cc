@@ -79,7 +79,7 @@ void JsonLog::finished_epoch(const train::EpochReport& report) {
     event["accuracy"] = number(report.accuracy);
     event["top5"] = number(report.top5);
   }
-  event["lr"] = number(report.lr);
+  if (report.lr) event["lr"] = number(*report.lr);
   event["seconds"] = number(report.seconds);
   event["secondsInAll"] = number(report.seconds_in_all);
   event["samplesPerSecond"] = number(report.samples_per_second);

@@ -125,8 +125,8 @@ std::string render_epoch_line(const train::EpochReport& report, const train::Run
     text += fmt::format("; test loss {:.4f}, accuracy {}", report.loss, percent(report.accuracy));
     if (info.tells_top5) text += top5(report.top5);
   }
-  text += fmt::format("; lr {:.4g}; {} images/s, {:.1f} s", report.lr,
-                      rate(report.samples_per_second), report.seconds);
+  if (report.lr) text += fmt::format("; lr {:.4g}", *report.lr);
+  text += fmt::format("; {} images/s, {:.1f} s", rate(report.samples_per_second), report.seconds);
   if (report.input_bound >= kNoticeableWait) {
     text += fmt::format("; {:.0f} % of it waiting for data (raise data.workers)",
                         report.input_bound * 100);

@@ -65,7 +65,7 @@ struct EpochReport {
   std::optional<double> staleness;        // async: mean of the epoch's updates
   std::int64_t most_staleness = 0;
   std::int64_t step = 0;                  // steps done at its end
-  double lr = 0;                          // of its last step
+  std::optional<double> lr;               // of its last step; nothing: this process made none
   std::optional<double> training_top5;
   std::optional<double> one_rank_efficiency;
   double seconds_in_all = 0;              // since this process began to train

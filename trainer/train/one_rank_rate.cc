@@ -23,7 +23,7 @@ class Trial {
       : options_(options),
         with_(with),
         now_(now),
-        order_(order_from(options, now.state, with.training)),
+        order_(sampler_of(options, now.state, with.training), now.state.epoch, data::EpochPlace{}),
         plan_(plan_step(now.cut, order_, 0, 0)),
         parameters_(with.backend.make_parameters(now.parameters->layout(),
                                                  static_cast<int>(slot_names(options).size()))),
@@ -95,7 +95,7 @@ class Trial {
   const TrainOptions& options_;
   const Collaborators& with_;
   const Started& now_;
-  data::EpochOrder order_;
+  data::EpochOrder order_;  // a whole one: of that under way nothing may be left
   StepPlan plan_;  // of the first step, as rank 0 has it
   std::size_t next_ = 0;
   std::unique_ptr<backend::Parameters> parameters_;

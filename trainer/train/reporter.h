@@ -80,7 +80,7 @@ class Reporter {
   Now now_;
   Speedometer::Clock::time_point began_;
   Top5 top5_;
-  double lr_ = 0;
+  std::optional<double> lr_;  // of the last step
   Speedometer speed_;
   bool apart_ = false;  // workers do not wait for each other: there is no such share of time
   Staleness staleness_;

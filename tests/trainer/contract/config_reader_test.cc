@@ -76,7 +76,7 @@ evaluate: {everyEpochs: 2, batchSize: 100}
 earlyStopping: {metric: loss, patience: 4}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
-report: {logEverySteps: 7, oneRankRate: 8.5}
+report: {logEverySteps: 7, oneRankRate: 8.5, tensorboard: curves, html: true}
 metrics: {topK: [1, 5]}
 device: cpu
 threads: 4
@@ -121,6 +121,8 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.step_deadline_seconds = 20;
   expected.log_every_steps = 7;
   expected.one_rank_rate = 8.5;
+  expected.tensorboard = "curves";
+  expected.report_html = true;
   expected.metrics.top_k = {1, 5};
   expected.device = Device::kCpu;
   expected.threads = 4;
@@ -288,8 +290,6 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
        "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
-      {"report: {tensorboard: true}",
-       "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},
       {"report: {timeline: true}",
        "65 [config] job.yaml:3:10: report.timeline: not in this version"},
       {"compression: 2bit",
@@ -373,6 +373,11 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "true; here it is false"},
       {std::string(kHead) + "lrSchedule: {name: onecycle, cycleMomentum: true, maxMomentum: 0.8}",
        "65 [config] job.yaml:1:1: lrSchedule.baseMomentum: 0.85 must be at most maxMomentum, 0.8"},
+      {std::string(kHead) + "metrics: {topK: [5]}",
+       "65 [config] job.yaml:3:11: metrics.topK: must be [1] or [1, 5]"},
+      {std::string(kHead) + "report: {tensorboard: ../curves}",
+       "65 [config] job.yaml:3:10: report.tensorboard: must lie under the checkpoints' path: "
+       "curves, not /tmp or .."},
       {std::string(kHead) + "lrSchedule: {scaling: linear}\nbatchSemantics: global",
        "65 [config] job.yaml:3:14: lrSchedule.scaling: must be none with batchSemantics global: "
        "the batch doesn't grow with the ranks"},

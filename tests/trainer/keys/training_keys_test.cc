@@ -14,6 +14,7 @@
 #include "trainer/data/record.h"
 #include "trainer/build.h"
 #include "trainer/communicators.h"
+#include "trainer/reports.h"
 
 // Every key of the training configuration alters a batch, a number, a deadline, a file or a line of
 // progress.
@@ -239,6 +240,21 @@ std::string sent_by(const compress::Codec& codec) {
   return fmt::format("{} bytes, without {}", bytes.size(), digest(left));
 }
 
+// The names of what rank 0 writes beside the checkpoints, without their times.
+std::string written_by(const TrainerConfig& config) {
+  const train::CheckpointDirectory place;
+  {
+    Reports reports("json", std::nullopt, config, place.path());
+    reports.write_page();
+  }
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(place.path())) {
+    const std::string name = fs::relative(entry.path(), place.path()).string();
+    names.insert(name.substr(0, name.find(".tfevents.")));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // Everything that can be seen of a value of a key.
 std::string effects(const TrainingChange& change, std::string_view value) {
   const Places places;
@@ -258,6 +274,7 @@ std::string effects(const TrainingChange& change, std::string_view value) {
                   network_options(config, places.env(), 0).encrypt);
   const compress::Codec codec = make_train_options(config, std::nullopt).codec;
   seen += fmt::format("sent: {}\n", sent_by(codec));
+  seen += fmt::format("written: {}\n", written_by(config));
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {

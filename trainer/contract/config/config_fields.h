@@ -25,9 +25,7 @@ inline constexpr auto kFields = joined(kDataFields, kUpdateFields, kRunFields);
 inline constexpr auto kLaterKeys = std::to_array<std::string_view>({
     "ampLevel",
     "lossScale",
-    "tensorboard",
     "timeline",
-    "report.tensorboard",
     "report.timeline",
 });
 

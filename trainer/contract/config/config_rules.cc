@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 
 #include "trainer/contract/config/config_fields.h"
 #include "trainer/contract/config/config_value.h"
@@ -186,6 +187,13 @@ void check_metrics(const MetricsConfig& metrics, const ReportRule& report) {
     report("metrics.topK", "must be [1] or [1, 5]");
 }
 
+void check_report(const TrainerConfig& config, const ReportRule& report) {
+  const std::filesystem::path path(config.tensorboard);
+  const bool climbs = std::ranges::find(path, "..") != path.end();
+  if (path.is_absolute() || climbs)
+    report("report.tensorboard", "must lie under the checkpoints' path: curves, not /tmp or ..");
+}
+
 void check_device(const TrainerConfig& config, const ReportRule& report) {
   if (config.device == Device::kCuda && config.precision != Precision::kFp32)
     report("device", "cuda computes in precision: fp32 alone in this version");
@@ -219,6 +227,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   check_from(config.checkpoint, report);
   check_early_stopping(config, report);
   check_metrics(config.metrics, report);
+  check_report(config, report);
   check_device(config, report);
 }
 

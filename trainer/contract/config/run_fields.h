@@ -182,6 +182,19 @@ inline constexpr auto kRunFields = std::to_array<Field>({
      .default_text = "no such efficiency is told",
      .only_key = "parameterServer.mode",
      .only_values = "sync"},
+    {.key = "report.tensorboard",
+     .member = [](Config& c) { return to_ref(c.tensorboard); },
+     .kind = FieldKind::kFree,
+     .doc =
+         "A directory under the checkpoints' path for TensorBoard's event files: `Loss/train`, "
+         "`Accuracy/train`, `lr` and `images/s` at each report, `Loss/Val` and `Accuracy/Val` at "
+         "each evaluation, by step; shares, not percent. A resume continues the curves.",
+     .default_text = "no event files"},
+    {.key = "report.html",
+     .member = [](Config& c) { return to_ref(c.report_html); },
+     .kind = FieldKind::kFree,
+     .doc = "At the end write `report.html` beside the checkpoints: one page of the run, as "
+            "`coxswain-trainer report` does at any time."},
     {.key = "device",
      .member = [](Config& c) { return to_ref(c.device); },
      .kind = FieldKind::kFree,

@@ -145,6 +145,8 @@ struct TrainerConfig {
   std::int64_t step_deadline_seconds = 300;
   std::int64_t log_every_steps = 100;
   std::optional<double> one_rank_rate;  // 0: measured
+  std::string tensorboard;              // under the checkpoints' path; empty: none
+  bool report_html = false;
   Device device = Device::kCpu;
   std::int64_t threads = 0;  // 0: auto
   CheckpointConfig checkpoint;
