@@ -47,6 +47,15 @@ void require_directory(const std::filesystem::path& directory, const char* key) 
                           key));
 }
 
+// Before the first step, not after the last one of the timeline.
+void require_writable(const std::filesystem::path& file) {
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (!error && std::ofstream(file, std::ios::app)) return;
+  throw Error(ExitCode::kVolume, fmt::format("[report] report.timeline: {}: {}", file.string(),
+                                             error ? error.message() : strerror(errno)));
+}
+
 }  // namespace
 
 Reports::Reports(const std::string& log_format, const std::optional<contract::WorkerEnv>& env,
@@ -58,6 +67,10 @@ Reports::Reports(const std::string& log_format, const std::optional<contract::Wo
       json_(sink_, json_options(env)) {
   if (wants_page_) require_directory(directory, "report.html");
   if (!config.tensorboard.empty()) require_directory(directory, "report.tensorboard");
+  if (!config.timeline.empty()) {
+    require_directory(directory, "report.timeline");
+    require_writable(directory / config.timeline);
+  }
   std::vector<std::reference_wrapper<train::Observer>> all;
   const bool job_wants_json = env.has_value() && env->log_format == "json";
   if (log_format == "json" || job_wants_json) {

@@ -59,8 +59,25 @@ class ReportTest(unittest.TestCase):
         self.assertIn("report.tensorboard", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
+    def test_a_timeline_is_told_in_words(self):
+        done = self.train("--report.timeline=steps.json", "--report.timelineSteps=4-6")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        file = self.saved / "steps.json"
+        words = self.run_trainer("timeline", str(file))
+        self.assertEqual(words.returncode, 0, words.stderr)
+        self.assertTrue(words.stdout.startswith("3 steps, 4 to 6, of 1 rank: a step takes "), words.stdout)
+        for word in ("forward", "backward", "update", "the longest layers: "):
+            self.assertIn(word, words.stdout)
+        file.write_text("{}")
+        self.assertEqual(self.run_trainer("timeline", str(file)).returncode, 65)
+        file.unlink()
+        file.mkdir()
+        done = self.train("--report.timeline=steps.json", "--checkpoint.resume=false")
+        self.assertEqual(done.returncode, 74, done.stdout)
+        self.assertIn("report.timeline", done.stderr)
+
     def test_without_checkpoints_there_is_no_place(self):
-        for flag in ("--report.tensorboard=curves", "--report.html=true"):
+        for flag in ("--report.tensorboard=curves", "--report.html=true", "--report.timeline=t.json"):
             done = self.run_trainer(*JOB, flag)
             self.assertEqual(done.returncode, 65, done.stdout)
             self.assertIn("give checkpoint.path", done.stderr)

@@ -161,6 +161,8 @@ inline const std::vector<TrainingChange>& training_changes() {
       {.key = "report.oneRankRate", .values = {"measure", "100", "200"}, .seconds_a_look = 1},
       {.key = "report.tensorboard", .values = {"curves", "other"}},
       {.key = "report.html", .values = {"false", "true"}},
+      {"report.timeline", "report.timelineSteps=2-3", {"one.json", "two.json"}},
+      {"report.timelineSteps", "report.timeline=one.json", {"2-3", "2-4"}},
       {"device", "", {"cpu", "cuda"}},  // auto is one of them
       {"threads", "", {"1", "2"}},
       {"checkpoint.path", "", {"$DIR/saved", "$DIR/elsewhere"}},

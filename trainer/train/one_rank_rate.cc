@@ -32,7 +32,7 @@ class Trial {
                options.seed, with.backend, *parameters_);
     if (options.skip_bad_samples) skipped_ = std::make_unique<data::BadSampleLog>();
     loader_ = make_loader(
-        options, with, [this] { return next_request(); }, data::LoaderOptions{}.depth,
+        options, with.training, [this] { return next_request(); }, data::LoaderOptions{}.depth,
         skipped_.get());
   }
 

@@ -89,6 +89,10 @@ class StartUp {
   Started run() {
     notes() = options_.notes;
     if (options_.skip_bad_samples) now_.skipped = std::make_unique<data::BadSampleLog>();
+    if (!options_.timeline.file.empty()) {
+      now_.timeline = std::make_unique<Timeline>(options_.timeline, with_.now);
+      now_.timed_training = std::make_unique<TimedDataset>(with_.training, *now_.timeline);
+    }
     make_strategy();
     if (with_.test != nullptr) {
       data::require_one_kind(with_.training, *with_.test, options_.preprocessing,
@@ -129,8 +133,8 @@ class StartUp {
         static_cast<int>(slot_names(options_).size()));
     now_.executables =
         std::make_unique<Executables>(graph_, options_.precision, with_.backend, *now_.parameters);
-    now_.strategy = with_.strategy(
-        {options_, communicator_, with_.backend, *now_.parameters, now_.cut, with_.now});
+    now_.strategy = with_.strategy({options_, communicator_, with_.backend, *now_.parameters,
+                                    now_.cut, with_.now, now_.timeline.get()});
   }
 
   // Rank 0 reads and verifies; the others, which may not have the volume, get what it read. False:
@@ -314,11 +318,11 @@ data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State
 }
 
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
-                                              const Collaborators& with,
+                                              const data::Dataset& training,
                                               data::DataLoader::NextRequest next_request, int depth,
                                               data::BadSampleLog* skipped) {
   return std::make_unique<data::DataLoader>(
-      with.training,
+      training,
       data::LoaderOptions{.preprocessing = options.preprocessing,
                           .seed = options.seed,
                           .depth = depth,

@@ -76,7 +76,8 @@ evaluate: {everyEpochs: 2, batchSize: 100}
 earlyStopping: {metric: loss, patience: 4}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
-report: {logEverySteps: 7, oneRankRate: 8.5, tensorboard: curves, html: true}
+report: {logEverySteps: 7, oneRankRate: 8.5, tensorboard: curves, html: true,
+  timeline: steps.json, timelineSteps: 5-9}
 metrics: {topK: [1, 5]}
 device: cpu
 threads: 4
@@ -123,6 +124,8 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.one_rank_rate = 8.5;
   expected.tensorboard = "curves";
   expected.report_html = true;
+  expected.timeline = "steps.json";
+  expected.timeline_steps = "5-9";
   expected.metrics.top_k = {1, 5};
   expected.device = Device::kCpu;
   expected.threads = 4;
@@ -290,8 +293,6 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
        "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
-      {"report: {timeline: true}",
-       "65 [config] job.yaml:3:10: report.timeline: not in this version"},
       {"compression: 2bit",
        "65 [config] job.yaml:3:1: compression: unknown key; did you mean "
        "\"communication.compression\"?"},

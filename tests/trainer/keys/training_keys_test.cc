@@ -14,6 +14,7 @@
 #include "trainer/data/record.h"
 #include "trainer/build.h"
 #include "trainer/communicators.h"
+#include "trainer/report/timeline_words.h"
 #include "trainer/reports.h"
 
 // Every key of the training configuration alters a batch, a number, a deadline, a file or a line of
@@ -240,6 +241,25 @@ std::string sent_by(const compress::Codec& codec) {
   return fmt::format("{} bytes, without {}", bytes.size(), digest(left));
 }
 
+// Each timeline with what it says without times.
+std::string timelines_in(const fs::path& directory) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (entry.path().extension() != ".json" || entry.path().filename() == "state.json" ||
+        entry.path().filename() == "MANIFEST.json")
+      continue;
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::set<std::int64_t> steps;
+    for (const auto& span : report::parse_timeline(text).value())
+      if (span.part == "step") steps.insert(span.step);
+    found[entry.path().filename()] = fmt::format("steps {}", fmt::join(steps, " "));
+  }
+  std::string all;
+  for (const auto& [name, steps] : found) all += name + ": " + steps + "\n";
+  return all;
+}
+
 // The names of what rank 0 writes beside the checkpoints, without their times.
 std::string written_by(const TrainerConfig& config) {
   const train::CheckpointDirectory place;
@@ -280,7 +300,7 @@ std::string effects(const TrainingChange& change, std::string_view value) {
   } catch (const Error& error) {
     seen += error.what();
   }
-  seen += fmt::format("{}\n", fmt::join(places.saved(), "\n"));
+  seen += fmt::format("{}\n{}", fmt::join(places.saved(), "\n"), timelines_in(places.path()));
   for (std::size_t at = 0; (at = seen.find(places.path())) != std::string::npos;)
     seen.replace(at, places.path().size(), "$DIR");
   return seen;

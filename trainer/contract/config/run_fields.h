@@ -195,6 +195,19 @@ inline constexpr auto kRunFields = std::to_array<Field>({
      .kind = FieldKind::kFree,
      .doc = "At the end write `report.html` beside the checkpoints: one page of the run, as "
             "`coxswain-trainer report` does at any time."},
+    {.key = "report.timeline",
+     .member = [](Config& c) { return to_ref(c.timeline); },
+     .kind = FieldKind::kFree,
+     .doc = "A file under the checkpoints' path: what every rank does in the steps of "
+            "`timelineSteps`, on one clock, as Perfetto and chrome://tracing read it; "
+            "`coxswain-trainer timeline` says it in words.",
+     .default_text = "no timeline",
+     .only_key = "device",
+     .only_values = "cpu"},
+    {.key = "report.timelineSteps",
+     .member = [](Config& c) { return to_ref(c.timeline_steps); },
+     .kind = FieldKind::kFree,
+     .doc = "The first and the last step of the timeline, at most 200."},
     {.key = "device",
      .member = [](Config& c) { return to_ref(c.device); },
      .kind = FieldKind::kFree,

@@ -147,6 +147,8 @@ struct TrainerConfig {
   std::optional<double> one_rank_rate;  // 0: measured
   std::string tensorboard;              // under the checkpoints' path; empty: none
   bool report_html = false;
+  std::string timeline;  // a file under the checkpoints' path; empty: none
+  std::string timeline_steps = "100-120";
   Device device = Device::kCpu;
   std::int64_t threads = 0;  // 0: auto
   CheckpointConfig checkpoint;
