@@ -43,7 +43,7 @@ void require_directory(const std::filesystem::path& directory, const char* key) 
   if (!directory.empty()) return;
   throw Error(ExitCode::kBadInput,
               fmt::format("[config] {} lies beside the checkpoints, and none are written: give "
-                          "checkpoint.path",
+                          "checkpoint.path, in a job volumes.checkpoints",
                           key));
 }
 
