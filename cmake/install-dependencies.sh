@@ -7,7 +7,7 @@ set -euo pipefail
 
 build="cmake ninja-build g++ ccache pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev libcpprest-dev
-  libssl-dev prometheus-cpp-dev libspdlog-dev"
+  libssl-dev prometheus-cpp-dev libspdlog-dev libprotozero-dev"
 test="libgtest-dev libgmock-dev libboost-context-dev python3"
 bench="python3-venv libtcmalloc-minimal4"
 cluster="containerd runc containernetworking-plugins iptables iproute2 conntrack procps e2fsprogs openssl curl jq

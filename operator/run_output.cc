@@ -83,6 +83,7 @@ std::string render_finished(RunResult result, const job::Status& status,
     event.epochs = progress->epoch;
     event.steps = progress->step;
     event.samples_per_second = progress->samples_per_second;
+    event.seconds = progress->seconds;
   }
   if (checkpoint && !checkpoint->path.empty()) {
     event.checkpoint = "checkpoints/" + std::filesystem::path(checkpoint->path).filename().string();

@@ -123,6 +123,7 @@ int run_bench(const CommandLine& line) {
   options.steps = 1'000'000'000;
   options.report_every_steps = 1;
   options.checkpoint = {};
+  options.timeline = {};
   const auto training = open_training_set(config);
   auto communicator = make_communicator(config, std::nullopt, nullptr);
   const int rank = communicator->rank();

@@ -8,6 +8,7 @@
 
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/onednn/onednn_backend.h"
+#include "trainer/contract/config/config_rules.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/constants.h"
 #include "trainer/cpu_quota.h"
@@ -270,6 +271,8 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.evaluation_batch = config.evaluate.batch_size;
   options.max_skipped = config.non_finite_skip;
   options.report_every_steps = config.log_every_steps;
+  options.tells_top5 = std::ranges::count(config.metrics.top_k, 5) > 0;
+  options.one_rank_rate = config.one_rank_rate;
   options.bucket_bytes = config.communication.bucket_bytes;
   options.codec = {.kind = config.communication.compression,
                    .threshold = static_cast<float>(config.communication.compression_threshold),
@@ -294,6 +297,9 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.checkpoint.from_path = config.checkpoint.from_path;
   options.early_stopping = {config.early_stopping.metric,
                             config.early_stopping.patience.value_or(0)};
+  if (const auto steps = contract::parse_step_range(config.timeline_steps);
+      steps && !config.timeline.empty() && !options.checkpoint.directory.empty())
+    options.timeline = {options.checkpoint.directory / config.timeline, steps->first, steps->last};
   options.attempt = env.has_value() ? env->attempt : 0;
   options.keep_global_batch = !env.has_value() || !env->batch_per_worker;
   options.job_uid = env.has_value() ? env->job_uid : "";

@@ -41,6 +41,7 @@ struct CommandLine {
   int top = 5;                         // predict: how many classes of each
   std::string launcher = "mpi";      // worker: mpi | env
   std::vector<std::string> command;  // worker, rank: CMD...
+  std::string directory;             // report: of a run's checkpoints; timeline: a file
   PackFlags pack;
   PreviewFlags preview;
   double seconds = 3;                // bench: of each measurement
@@ -56,5 +57,7 @@ int run_models(const CommandLine& line);
 int run_pack(const CommandLine& line);
 int run_preview(const CommandLine& line);
 int run_bench(const CommandLine& line);
+int run_report(const CommandLine& line);
+int run_timeline(const CommandLine& line);
 
 }  // namespace coxswain

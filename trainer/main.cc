@@ -116,6 +116,12 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
     command->add_option("--format", line.format, "safetensors, or npz (NumPy's)")
         ->check(CLI::IsMember({"safetensors", "npz"}));
   }
+  if (name == "report") {
+    command->add_option("DIR", line.directory, "where the checkpoints of a run lie")->required();
+    command->add_option("--output", line.output, "a file; without it report.html in DIR");
+  }
+  if (name == "timeline")
+    command->add_option("FILE", line.directory, "what report.timeline wrote")->required();
   if (name == "preview") add_preview_flags(*command, line.preview);
   if (name == "pack") add_pack_flags(*command, line.pack);
   if (name == "worker") {
@@ -146,6 +152,9 @@ int parse_and_run(int argc, char** argv) {
   add("predict", "say what images show, by a checkpoint", coxswain::run_predict);
   add("export", "write a checkpoint's weights as one file, safetensors or npz",
       coxswain::run_export);
+  add("report", "write a page of a run: curves, speed, restarts, configuration",
+      coxswain::run_report);
+  add("timeline", "say what the steps of a timeline are made of", coxswain::run_timeline);
   add("pack", "make MXNet's .rec files of pictures, and check them", coxswain::run_pack);
   add("preview", "draw samples with their labels, as they are trained on",
       coxswain::run_preview);

@@ -19,11 +19,7 @@
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
 #include "trainer/gpu_choice.h"
-#include "trainer/report/json_log.h"
-#include "trainer/report/observers.h"
-#include "trainer/report/progress_bar.h"
-#include "trainer/report/progress_endpoint.h"
-#include "trainer/report/text_sink.h"
+#include "trainer/reports.h"
 #include "trainer/train/all_reduce_strategy.h"
 #include "trainer/train/async_loop.h"
 #include "trainer/train/parameter_server_strategy.h"
@@ -96,61 +92,6 @@ void take_signals(bool is_one_of_many) {
   }).detach();
 }
 
-// What rank 0 shows and serves. A rank of a job keeps the last line for `coxswain run`, which knows
-// of restarts.
-class Reports {
- public:
-  Reports(const CommandLine& line, const std::optional<WorkerEnv>& env)
-      : sink_(STDOUT_FILENO, terminal_columns(env)),
-        bar_(sink_, {}),
-        json_(sink_, json_options(env)) {
-    std::vector<std::reference_wrapper<train::Observer>> all;
-    const bool job_wants_json = env.has_value() && env->log_format == "json";
-    if (line.log_format == "json" || job_wants_json) {
-      all.push_back(json_);
-    } else {
-      all.push_back(bar_);
-    }
-    if (env.has_value()) {
-      report::ProgressEndpointOptions options;
-      const bool is_local = !env->run_dir.empty();  // then any port will do
-      options.port = static_cast<std::uint16_t>(is_local ? 0 : env->rank_port);
-      endpoint_ = std::make_unique<report::ProgressEndpoint>(options);
-      if (!env->run_dir.empty()) {
-        std::ofstream(contract::endpoint_file(contract::worker_directory(*env)))
-            << endpoint_->port();
-      }
-      all.push_back(*endpoint_);
-    }
-    observers_ = std::make_unique<report::Observers>(all);
-  }
-
-  train::Observer& observer() { return *observers_; }
-  contract::ProgressDocument latest() const {
-    return endpoint_ ? endpoint_->latest() : contract::ProgressDocument{};
-  }
-
- private:
-  // Under mpirun every output looks like a terminal: the job says what it is.
-  static std::optional<int> terminal_columns(const std::optional<WorkerEnv>& env) {
-    if (env.has_value()) return env->terminal_columns;
-    if (under_mpirun()) return 0;
-    return std::nullopt;
-  }
-
-  static report::JsonLogOptions json_options(const std::optional<WorkerEnv>& env) {
-    report::JsonLogOptions options;
-    options.last_line = !env.has_value();
-    return options;
-  }
-
-  report::TextSink sink_;
-  report::ProgressBar bar_;
-  report::JsonLog json_;
-  std::unique_ptr<report::ProgressEndpoint> endpoint_;
-  std::unique_ptr<report::Observers> observers_;
-};
-
 // A rank that does not lead has nobody to tell.
 class Silent : public train::Observer {
  public:
@@ -218,7 +159,10 @@ class RankProcess {
     const auto backend = make_backend(config, options.threads, gpu);
     if (gpu && communicator->size() > 1)
       communicator = over_gpus(config, std::move(communicator), *backend);
-    if (rank_ == 0) reports_ = std::make_unique<Reports>(line_, env_);
+    if (rank_ == 0) {
+      reports_ = std::make_unique<Reports>(line_.log_format, env_, config,
+                                           options.checkpoint.directory);
+    }
     Silent silent;
     train::Observer& observer = reports_ ? reports_->observer() : silent;
     train::Collaborators with{*backend, *training, test.get(), std::move(communicator),
@@ -228,7 +172,10 @@ class RankProcess {
         apart ? train::train_async(options, std::move(with), async_access(config))
               : train::train(options, std::move(with));
     const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
-    if (reports_) leave_message(code, "", "");
+    if (reports_) {
+      leave_message(code, "", "");
+      reports_->write_page();
+    }
     return code;
   }
 
@@ -308,6 +255,7 @@ class RankProcess {
     fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank_.load(), text);
     std::fflush(nullptr);
     leave_message(error.code(), reason, text);
+    if (reports_) reports_->leave(error.code(), reason, text);
     leave_at_once(error.code());
   }
 

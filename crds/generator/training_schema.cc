@@ -26,6 +26,7 @@ constexpr auto kSections = std::to_array<std::pair<std::string_view, const char*
     {"communication", "What carries gradients between ranks."},
     {"parameterServer", "How ranks train with strategy ParameterServer."},
     {"evaluate", "When the test images are scored."},
+    {"metrics", "What is counted beside the loss and the accuracy."},
     {"earlyStopping", "When training ends before its last epoch."},
     {"nonFinite", "What follows when the loss or a gradient is not finite."},
     {"report", "What is said, and how often."},
@@ -91,6 +92,10 @@ Json value_schema(const Field& field) {
           [&](std::optional<std::int64_t>*) { return whole(field); },
           [&](std::uint64_t*) { return whole(field); },
           [&](double*) { return numeric(field, "number"); },
+          [&](std::optional<double>*) -> Json {
+            if (!field.zero_word.empty()) return {{kKeepUnknown, true}};  // a number or the word
+            return numeric(field, "number");
+          },
           [](std::string*) -> Json { return {{"type", "string"}}; },
           [&](std::vector<std::int64_t>*) { return list_of(numeric(field, "integer")); },
           [&](std::vector<double>*) { return list_of(numeric(field, "number")); },

@@ -74,7 +74,9 @@ constexpr auto kOptions = std::to_array<Option>({
      .outcome = kNotNeeded,
      .answer = "weights and statistics are float32"},
     {.names = "--local-rank", .outcome = kNotNeeded, .answer = "the rank's own"},
-    {.names = "--prof", .outcome = kNoPlace, .answer = "not in this version: timeline"},
+    {.names = "--prof",
+     .outcome = kMind,
+     .answer = "training.report.timeline: FILE tells some steps of all ranks"},
 });
 
 void begin(Draft& draft) {

@@ -190,6 +190,20 @@ inline constexpr std::tuple kProgressFields{
     Field{"scalingEfficiency",
           &Progress::scaling_efficiency,
           {.doc = "Share of their time in which ranks wait for no sum and no peer; 1 is perfect."}},
+    Field{"oneRankEfficiency",
+          &Progress::one_rank_efficiency,
+          {.doc = "This speed by that of as many ranks, each alone (`report.oneRankRate`)."}},
+    Field{"top5",
+          &Progress::top5,
+          {.doc = "As accuracy, of the first five classes (`metrics.topK`)."}},
+    Field{"lr", &Progress::lr, {.doc = "The learning rate of the last step."}},
+    Field{"epochSeconds",
+          &Progress::epoch_seconds,
+          {.doc = "Seconds of the last whole epoch's steps."}},
+    Field{"seconds",
+          &Progress::seconds,
+          {.doc = "Seconds in all since this attempt began to train, at the end of the last whole "
+                  "epoch."}},
     Field{"time", &Progress::time, {.doc = "When rank 0 said so."}},
 };
 

@@ -72,6 +72,7 @@ THIRD_PARTY = {
     r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],
     r"(jpeglib|jerror)\.h": ["trainer/picture/jpeg"],
     r"png\.h": ["trainer/picture/png"],
+    r"(protozero/|boost/crc)": ["trainer/report/tensorboard_records"],
     r"zlib\.h": ["trainer/data/", "trainer/checkpoint/"],
 }
 
@@ -83,7 +84,8 @@ PURE = ["operator/job/", "operator/convert/", "operator/inspect/", "operator/kub
         "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/push_", "trainer/ps/server", "trainer/ps/shard",
         "trainer/ps/sync", "trainer/ps/async_server", "trainer/ps/async_training",
         "trainer/ps/async_client.", "trainer/ps/coordinator", "trainer/ps/lease_book", "trainer/ps/step_set",
-        "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/push_judge", "trainer/train/resume"]
+        "trainer/train/step_plan", "trainer/train/buckets", "trainer/train/push_judge", "trainer/train/resume",
+        "trainer/report/html_", "trainer/report/run_history", "trainer/report/tensorboard_records"]
 IMPURE = re.compile(r"<(fstream|iostream|filesystem|thread|mutex|condition_variable|atomic|random|unistd\.h|fcntl\.h|"
                     r"sys/.*|future|stop_token)>")
 

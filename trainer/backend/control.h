@@ -41,6 +41,7 @@ struct ControlSums {
   bool save = false;          // rank 0 wants a snapshot after it, of all ranks
   bool push_exactly = false;  // rank 0 wants no codec for the pushes of later steps
   RankFigures figures = {};   // of the rank that spoke
+  double correct_top5 = 0;
 };
 
 using ControlFloats = std::array<float, tensor::kControlFloats>;
@@ -49,6 +50,7 @@ constexpr std::size_t kUpdated = 6;
 constexpr std::size_t kSave = 7;
 constexpr std::size_t kPushExactly = 8;
 constexpr std::size_t kFigures = 9;  // six floats: the rank from 1 on, and its words
+constexpr std::size_t kCorrectTop5 = 15;
 
 // What a rank says in a pass.
 inline ControlFloats to_control(bool stop, double seconds_waiting, bool save = false,
@@ -68,6 +70,7 @@ inline void write_sums(const LossSums& sums, std::span<float> control) {
   control[3] = finite ? static_cast<float>(sums.loss) : 0.0F;
   control[4] = static_cast<float>(sums.correct);
   control[kNotFinite] = finite ? 0.0F : 1.0F;
+  control[kCorrectTop5] = static_cast<float>(sums.correct_top5);
 }
 
 inline ControlSums read_control(std::span<const float> control) {
@@ -81,7 +84,8 @@ inline ControlSums read_control(std::span<const float> control) {
           control[kSave] > 0,
           control[kPushExactly] > 0,
           {static_cast<int>(control[kFigures]) - 1, control[kFigures + 1], control[kFigures + 2],
-           control[kFigures + 3], control[kFigures + 4], control[kFigures + 5]}};
+           control[kFigures + 3], control[kFigures + 4], control[kFigures + 5]},
+          control[kCorrectTop5]};
 }
 
 // The bits of the count, in the first two floats.

@@ -41,19 +41,24 @@ void JsonLog::started(const train::RunInfo& info) {
   event["globalBatch"] = info.global_batch;
   event["lr"] = number(info.lr);
   event["fingerprint"] = info.fingerprint;
+  if (info.one_rank_rate) event["oneRankRate"] = number(*info.one_rank_rate);
   event["notes"] = info.notes;
   sink_.write(line(event));
 }
 
 void JsonLog::stepped(const train::StepReport& report) {
   const auto now = options_.now();
-  if (last_step_ && now - *last_step_ < options_.step_interval) return;
+  if (!first_step_) first_step_ = now;
+  const auto pause = std::max<std::chrono::duration<double>>(
+      options_.step_interval, (now - *first_step_) * options_.step_share);
+  if (last_step_ && now - *last_step_ < pause) return;
   last_step_ = now;
   Json event = make_event("step");
   event["epoch"] = report.epoch;
   event["step"] = report.step;
   event["loss"] = number(report.loss);
   event["accuracy"] = number(report.accuracy);
+  if (report.top5) event["top5"] = number(*report.top5);
   event["samplesPerSecond"] = number(report.samples_per_second);
   event["secondsLeft"] = number(report.seconds_left);
   event["lr"] = number(report.lr);
@@ -65,17 +70,22 @@ void JsonLog::stepped(const train::StepReport& report) {
 void JsonLog::finished_epoch(const train::EpochReport& report) {
   Json event = make_event("epoch");
   event["epoch"] = report.epoch;
+  event["step"] = report.step;
   event["trainingLoss"] = number(report.training_loss);
   event["trainingAccuracy"] = number(report.training_accuracy);
+  if (report.training_top5) event["trainingTop5"] = number(*report.training_top5);
   if (report.evaluated) {
     event["loss"] = number(report.loss);
     event["accuracy"] = number(report.accuracy);
     event["top5"] = number(report.top5);
   }
+  if (report.lr) event["lr"] = number(*report.lr);
   event["seconds"] = number(report.seconds);
+  event["secondsInAll"] = number(report.seconds_in_all);
   event["samplesPerSecond"] = number(report.samples_per_second);
   event["inputBound"] = number(report.input_bound);
   if (report.scaling_efficiency) event["scalingEfficiency"] = number(*report.scaling_efficiency);
+  if (report.one_rank_efficiency) event["oneRankEfficiency"] = number(*report.one_rank_efficiency);
   if (report.staleness) {
     event["staleness"] = number(*report.staleness);
     event["mostStaleness"] = report.most_staleness;
@@ -113,6 +123,7 @@ void JsonLog::finished(const train::Summary& summary) {
       .samples_per_second = summary.samples_per_second,
       .restarts = options_.restarts,
       .checkpoint = summary.checkpoint,
+      .seconds = summary.seconds,
   };
   sink_.write(to_json(event) + '\n', kLastWordsPatience);
 }

@@ -12,6 +12,7 @@ namespace coxswain::report {
 struct JsonLogOptions {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::chrono::milliseconds step_interval{1000};  // at most one "step" event each
+  double step_share = 0;  // ... and one in this share of the time so far: fewer and fewer
   int restarts = 0;                               // for the last line
   bool last_line = true;                          // false: who started this run composes it
 };
@@ -33,6 +34,7 @@ class JsonLog : public train::Observer {
  private:
   TextSink& sink_;
   JsonLogOptions options_;
+  std::optional<std::chrono::steady_clock::time_point> first_step_;
   std::optional<std::chrono::steady_clock::time_point> last_step_;
 };
 

@@ -58,6 +58,13 @@ std::string to_metrics(const contract::ProgressDocument& document) {
     gauge(text, "training_loss", "Loss of the last step.", progress->loss);
     gauge(text, "training_accuracy", "Share of images classified right: test images once known.",
           progress->accuracy);
+    gauge(text, "training_top5_accuracy",
+          "The same, among the first five classes; with metrics.topK.", progress->top5);
+    gauge(text, "training_learning_rate", "Of the last step.", progress->lr);
+    gauge(text, "training_epoch_seconds", "Of the last whole epoch's steps.",
+          progress->epoch_seconds);
+    gauge(text, "training_seconds", "In all, at the end of the last whole epoch.",
+          progress->seconds);
     gauge(text, "training_samples_per_second", "Training images a second on all ranks.",
           progress->samples_per_second);
     gauge(text, "training_seconds_left", "Expected time to the end.", progress->seconds_left);
@@ -65,6 +72,9 @@ std::string to_metrics(const contract::ProgressDocument& document) {
     gauge(text, "training_scaling_efficiency",
           "Share of their time in which ranks wait for no sum and no peer: 1 is perfect.",
           progress->scaling_efficiency);
+    gauge(text, "training_one_rank_efficiency",
+          "Speed by that of as many ranks, each alone; with report.oneRankRate.",
+          progress->one_rank_efficiency);
     gauge(text, "training_pushes_per_second", "Steps a second that ranks make on their own.",
           progress->pushes_per_second);
     gauge(text, "training_staleness",
@@ -101,6 +111,7 @@ void ProgressEndpoint::started(const train::RunInfo& info) {
   document_.progress = progress;
   ranks_.begin(info.world_size);
   evaluated_ = false;
+  tells_top5_ = info.tells_top5;
   if (!info.resumed_from.empty())
     document_.checkpoint = describe(info.resumed_from, info.first_step, options_.now());
 }
@@ -113,10 +124,12 @@ void ProgressEndpoint::stepped(const train::StepReport& report) {
   progress.step = report.step;
   progress.loss = report.loss;
   if (!evaluated_) progress.accuracy = report.accuracy;
+  if (!evaluated_) progress.top5 = report.top5;
+  progress.lr = report.lr;
   progress.seconds_left = report.seconds_left;
   progress.pushes_per_second = report.pushes_per_second;
   progress.staleness = report.staleness;
-  set_pace(report.samples_per_second, report.scaling_efficiency);
+  set_pace(report.samples_per_second, report.scaling_efficiency, report.one_rank_efficiency);
 }
 
 void ProgressEndpoint::told(const backend::RankFigures& figures) {
@@ -129,8 +142,11 @@ void ProgressEndpoint::finished_epoch(const train::EpochReport& report) {
   if (!document_.progress) document_.progress.emplace();
   document_.progress->epoch = report.epoch;
   if (report.evaluated) document_.progress->accuracy = report.accuracy;
+  if (report.evaluated && tells_top5_) document_.progress->top5 = report.top5;
+  document_.progress->epoch_seconds = report.seconds;
+  document_.progress->seconds = report.seconds_in_all;
   evaluated_ = evaluated_ || report.evaluated;
-  set_pace(report.samples_per_second, report.scaling_efficiency);
+  set_pace(report.samples_per_second, report.scaling_efficiency, report.one_rank_efficiency);
 }
 
 void ProgressEndpoint::saved(const train::CheckpointReport& report) {
@@ -153,15 +169,19 @@ void ProgressEndpoint::finished(const train::Summary& summary) {
   progress.step = summary.steps;
   if (summary.accuracy) progress.accuracy = summary.accuracy;
   if (summary.loss) progress.loss = summary.loss;
+  if (summary.top5) progress.top5 = summary.top5;
   progress.seconds_left = 0;
-  set_pace(summary.samples_per_second, summary.scaling_efficiency);
+  progress.seconds = summary.seconds;
+  set_pace(summary.samples_per_second, summary.scaling_efficiency, summary.one_rank_efficiency);
 }
 
 void ProgressEndpoint::set_pace(double samples_per_second,
-                                std::optional<double> scaling_efficiency) {
+                                std::optional<double> scaling_efficiency,
+                                std::optional<double> one_rank_efficiency) {
   contract::Progress& progress = *document_.progress;
   progress.samples_per_second = samples_per_second;
   if (scaling_efficiency) progress.scaling_efficiency = scaling_efficiency;
+  if (one_rank_efficiency) progress.one_rank_efficiency = one_rank_efficiency;
   progress.time = to_rfc3339(options_.now());
 }
 

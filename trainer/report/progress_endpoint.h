@@ -45,13 +45,15 @@ class ProgressEndpoint : public train::Observer {
  private:
   std::optional<contract::HttpResponse> answer(const std::string& path) const;
   // With mutex_ held. An efficiency that is not known yet leaves the last one.
-  void set_pace(double samples_per_second, std::optional<double> scaling_efficiency);
+  void set_pace(double samples_per_second, std::optional<double> scaling_efficiency,
+                std::optional<double> one_rank_efficiency);
 
   ProgressEndpointOptions options_;
   mutable std::mutex mutex_;
   contract::ProgressDocument document_;  // guarded by mutex_
   RankTable ranks_;                      // guarded by mutex_
   bool evaluated_ = false;               // guarded by mutex_: accuracy is the test set's
+  bool tells_top5_ = false;              // guarded by mutex_
   contract::HttpEndpoint endpoint_;      // last: its thread reads the members above
 };
 

@@ -42,6 +42,8 @@ std::string duration(double seconds) {
                    : fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
+std::string top5(std::optional<double> share) { return share ? ", top-5 " + percent(*share) : ""; }
+
 std::string counted(std::int64_t count, const std::string& word) {
   return fmt::format("{} {}{}", grouped(count), word, count == 1 ? "" : "s");
 }
@@ -90,7 +92,7 @@ std::string render_bar(const train::StepReport& report, const train::RunInfo& in
                          : step_of(report.step, info);
   for (const std::string& part :
        {fmt::format("loss {:.4f}", report.loss),
-        (roomy ? "accuracy " : "") + percent(report.accuracy),
+        (roomy ? "accuracy " : "") + percent(report.accuracy), fmt::format("lr {:.3g}", report.lr),
         rate(report.samples_per_second) + " images/s", duration(report.seconds_left) + " left"}) {
     tail += (roomy ? "  " : " ") + part;
   }
@@ -104,10 +106,11 @@ std::string render_bar(const train::StepReport& report, const train::RunInfo& in
 }
 
 std::string render_step_line(const train::StepReport& report, const train::RunInfo& info) {
-  std::string text = fmt::format("{}, {}: loss {:.4f}, accuracy {}, {} images/s, {} left",
-                                 epoch_of(report.epoch, info), step_of(report.step, info),
-                                 report.loss, percent(report.accuracy),
-                                 rate(report.samples_per_second), duration(report.seconds_left));
+  std::string text =
+      fmt::format("{}, {}: loss {:.4f}, accuracy {}{}, lr {:.4g}, {} images/s, {} left",
+                  epoch_of(report.epoch, info), step_of(report.step, info), report.loss,
+                  percent(report.accuracy), top5(report.top5), report.lr,
+                  rate(report.samples_per_second), duration(report.seconds_left));
   if (report.pushes_per_second)
     text += fmt::format(", {} pushes/s", rate(*report.pushes_per_second));
   if (report.staleness) text += fmt::format(", staleness {:.1f}", *report.staleness);
@@ -115,12 +118,14 @@ std::string render_step_line(const train::StepReport& report, const train::RunIn
 }
 
 std::string render_epoch_line(const train::EpochReport& report, const train::RunInfo& info) {
-  std::string text =
-      fmt::format("{}: training loss {:.4f}, accuracy {}", epoch_of(report.epoch, info),
-                  report.training_loss, percent(report.training_accuracy));
+  std::string text = fmt::format("{}: training loss {:.4f}, accuracy {}{}",
+                                 epoch_of(report.epoch, info), report.training_loss,
+                                 percent(report.training_accuracy), top5(report.training_top5));
   if (report.evaluated) {
     text += fmt::format("; test loss {:.4f}, accuracy {}", report.loss, percent(report.accuracy));
+    if (info.tells_top5) text += top5(report.top5);
   }
+  if (report.lr) text += fmt::format("; lr {:.4g}", *report.lr);
   text += fmt::format("; {} images/s, {:.1f} s", rate(report.samples_per_second), report.seconds);
   if (report.input_bound >= kNoticeableWait) {
     text += fmt::format("; {:.0f} % of it waiting for data (raise data.workers)",
@@ -135,6 +140,7 @@ std::string render_epoch_line(const train::EpochReport& report, const train::Run
 std::string render_summary(const train::Summary& summary, const train::RunInfo& info) {
   std::string text = summary.result;
   if (summary.accuracy) text += fmt::format(": test accuracy {}", percent(*summary.accuracy));
+  if (summary.accuracy) text += top5(summary.top5);
   if (summary.loss)
     text += fmt::format("{} loss {:.4f}", summary.accuracy ? "," : ":", *summary.loss);
   text += fmt::format("\n{}, {}, {} images/s on {}", counted(summary.epochs, "epoch"),
@@ -143,7 +149,12 @@ std::string render_summary(const train::Summary& summary, const train::RunInfo& 
   if (summary.scaling_efficiency && info.world_size > 1) {
     text += fmt::format(", scaling efficiency {:.0f} %", *summary.scaling_efficiency * 100);
   }
-  text += '\n';
+  if (summary.one_rank_efficiency && info.one_rank_rate) {
+    text +=
+        fmt::format(", one-rank efficiency {:.0f} % (of {} x {})",
+                    *summary.one_rank_efficiency * 100, info.world_size, rate(*info.one_rank_rate));
+  }
+  text += fmt::format(", {} in all\n", duration(summary.seconds));
   if (!summary.checkpoint.empty()) text += fmt::format("checkpoint: {}\n", summary.checkpoint);
   return text;
 }

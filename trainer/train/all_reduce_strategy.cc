@@ -8,6 +8,7 @@
 #include "trainer/train/agreement.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/residuals.h"
+#include "trainer/train/timeline.h"
 
 namespace coxswain::train {
 
@@ -174,14 +175,21 @@ void AllReduceStrategy::begin_micro_batch(bool stop) {
 
 void AllReduceStrategy::finish_step() {
   const auto start = with_.now();
-  for (const comm::Ticket ticket : tickets_) with_.communicator.wait(ticket);
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    const Timed timed(with_.timeline, Part::kWait, "bucket", static_cast<std::int64_t>(i));
+    with_.communicator.wait(tickets_[i]);
+  }
   tickets_.clear();
   if (with_.communicator.size() > 1) {  // else there is nobody to wait for
     untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
     seconds_waited_ += untold_seconds_waiting_;
   }
-  with_.backend.update(with_.options.rule, course_.rate(step_), statistic_parts_, with_.parameters);
-  with_.backend.end_step();
+  {
+    const Timed timed(with_.timeline, Part::kUpdate);
+    with_.backend.update(with_.options.rule, course_.rate(step_), statistic_parts_,
+                         with_.parameters);
+    with_.backend.end_step();
+  }
   const tensor::Segment& control = with_.parameters.layout().control();
   untold_.push_back(
       {memory_.snapshot(with_.parameters.gradients(control)), course_.rate(++step_).lr, ""});

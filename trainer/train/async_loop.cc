@@ -132,12 +132,13 @@ void AsyncLoop::start(const ps::Standing& standing) {
   sequence_.emplace(sequence);
   batches_.start(sequence);
   now_->loader = make_loader(
-      options_, with_, [this] { return batches_.next(); }, kLoaderDepth, now_->skipped.get());
+      options_, with_.training, [this] { return batches_.next(); }, kLoaderDepth,
+      now_->skipped.get());
   base_ = now_->state;
   now_->info.world_size = access_.workers;
   now_->info.ranks_train_apart = true;
   if (!leads()) return;
-  reporter_.emplace(&with_.observer, options_.report_every_steps, with_.now);
+  reporter_.emplace(&with_.observer, reporter_options(options_, now_->info), with_.now);
   with_.observer.started(now_->info);
   begin_epoch();
 }

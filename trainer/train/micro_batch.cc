@@ -1,6 +1,7 @@
 #include "trainer/train/micro_batch.h"
 
 #include <csignal>
+#include <optional>
 
 namespace coxswain::train {
 
@@ -11,18 +12,31 @@ void fail_here(const TrainOptions& options, const AtStep& at, Phase phase) {
     std::raise(SIGKILL);
 }
 
+namespace {
+
+const data::HostBatch& next_batch(Started& now) {
+  const Timed timed(now.timeline.get(), Part::kLoad);
+  return *now.loader->next();
+}
+
+}  // namespace
+
 void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch& micro,
                      double divisor, bool stop, const AtStep& at) {
   fail_here(options, at, Phase::kLoad);
-  const data::HostBatch& rows = *now.loader->next();
+  const data::HostBatch& rows = next_batch(now);
   const backend::Parameters& parameters = *now.parameters;
   if (micro.sample_ids.empty()) {
     parameters.memory().fill(parameters.gradients(), 0);
     now.strategy->begin_micro_batch(stop);
   } else {
     now.strategy->begin_micro_batch(stop);
-    backend::Executable& executable =
+    backend::Executable& prepared =
         now.executables->get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    const bool is_told = now.timeline != nullptr && now.timeline->is_on();
+    std::optional<TimedExecutable> timed;
+    if (is_told) timed.emplace(prepared, *now.timeline);
+    backend::Executable& executable = is_told ? *timed : prepared;
     fail_here(options, at, Phase::kForward);
     backend::forward(executable, {{rows.images, now.loader->table()},
                                   rows.labels,

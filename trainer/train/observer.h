@@ -30,6 +30,8 @@ struct RunInfo {
   std::int64_t first_step = 0;            // > 0 after a resume
   std::int64_t epoch = 0;                 // under way, from 1; the last one if all are done
   std::string resumed_from;               // path of the checkpoint; empty: from the beginning
+  bool tells_top5 = false;                // beside the accuracy, which is top-1
+  std::optional<double> one_rank_rate;    // images/s of one rank alone
 };
 
 // Value. Sums over all ranks after a step.
@@ -44,6 +46,8 @@ struct StepReport {
   std::optional<double> scaling_efficiency;  // of this epoch so far; see Stretch in speedometer.h
   std::optional<double> staleness;           // async: mean of this epoch's updates so far
   std::optional<double> pushes_per_second;   // async: of all workers, recent
+  std::optional<double> top5;                // running; nothing: not asked for or not known
+  std::optional<double> one_rank_efficiency; // this pace by that of as many ranks, each alone
 };
 
 struct EpochReport {
@@ -60,6 +64,11 @@ struct EpochReport {
   std::optional<double> scaling_efficiency;
   std::optional<double> staleness;        // async: mean of the epoch's updates
   std::int64_t most_staleness = 0;
+  std::int64_t step = 0;                  // steps done at its end
+  std::optional<double> lr;               // of its last step; nothing: this process made none
+  std::optional<double> training_top5;
+  std::optional<double> one_rank_efficiency;
+  double seconds_in_all = 0;              // since this process began to train
 };
 
 struct CheckpointReport {
@@ -79,6 +88,9 @@ struct Summary {
   double samples_per_second = 0;
   std::optional<double> scaling_efficiency;
   std::string checkpoint;
+  std::optional<double> top5;             // where it is told
+  std::optional<double> one_rank_efficiency;
+  double seconds = 0;                     // in all: steps, evaluations and saves of this process
 };
 
 // Told what happens in training, on the training thread: must return quickly and never throw.

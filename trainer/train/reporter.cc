@@ -18,13 +18,24 @@ double share(double part, std::int64_t of) {
 
 }  // namespace
 
+ReporterOptions reporter_options(const TrainOptions& options, const RunInfo& info) {
+  ReporterOptions result{options.report_every_steps, options.tells_top5, info.one_rank_rate};
+  if (result.one_rank_rate == 0) result.one_rank_rate.reset();  // nothing was left to measure
+  return result;
+}
+
 void Reporter::stepped(const checkpoint::State& state, const StepOutcome& outcome,
                        std::int64_t samples) {
   speed_.add(samples, outcome.sums.seconds_waiting / state.world_size);
   if (observer_ == nullptr) return;
   if (outcome.sums.figures.rank >= 0) observer_->told(outcome.sums.figures);
   if (!outcome.warning.empty()) observer_->warned(outcome.warning);
-  if (outcome.sums.updated) return report(state, outcome, 1);
+  lr_ = outcome.lr;
+  if (outcome.sums.updated) {
+    top5_.correct += outcome.sums.correct_top5;
+    top5_.samples += outcome.sums.samples;
+    return report(state, outcome, 1);
+  }
   observer_->warned(
       fmt::format("step {} skipped: loss or gradients are not finite", state.step));
 }
@@ -42,6 +53,7 @@ void Reporter::stepped_apart(const checkpoint::State& state, const StepOutcome& 
     observer_->warned(fmt::format("{} of the steps up to {} skipped: loss or gradients are not "
                                   "finite",
                                   skipped, state.step));
+  lr_ = outcome.lr;
   if (staleness.updates > 0) report(state, outcome, steps);
 }
 
@@ -49,10 +61,24 @@ std::optional<double> Reporter::efficiency(const Stretch& stretch) const {
   return apart_ ? std::nullopt : stretch.scaling_efficiency();
 }
 
+std::optional<double> Reporter::one_rank_efficiency(const checkpoint::State& state,
+                                                    double samples_per_second) const {
+  if (!options_.one_rank_rate || apart_) return std::nullopt;
+  return samples_per_second / (*options_.one_rank_rate * state.world_size);
+}
+
+// Nothing after a resume within the epoch: what was right before it is not known.
+std::optional<double> Reporter::training_top5(const checkpoint::State& state) const {
+  const bool whole = top5_.samples > 0 && top5_.samples == static_cast<double>(state.epoch_samples);
+  if (!options_.tells_top5 || !whole) return std::nullopt;
+  return top5_.correct / top5_.samples;
+}
+
 void Reporter::report(const checkpoint::State& state, const StepOutcome& outcome,
                       std::int64_t steps) {
-  const bool due = state.step / every_steps_ != (state.step - steps) / every_steps_ ||
-                   state.step == 1 || speed_.recent().seconds >= kReportSeconds;
+  const std::int64_t every = options_.every_steps;
+  const bool due = state.step / every != (state.step - steps) / every || state.step == 1 ||
+                   speed_.recent().seconds >= kReportSeconds;
   if (!due) return;
   StepReport report;
   report.step = state.step;
@@ -66,6 +92,8 @@ void Reporter::report(const checkpoint::State& state, const StepOutcome& outcome
   report.lr = outcome.lr;
   report.scaling_efficiency = efficiency(speed_.epoch());
   report.staleness = staleness_.mean();
+  report.top5 = training_top5(state);
+  report.one_rank_efficiency = one_rank_efficiency(state, speed_.epoch().samples_per_second());
   if (apart_) report.pushes_per_second = speed_.recent().steps_per_second();
   observer_->stepped(report);
   if (speed_.recent().seconds >= kReportSeconds) speed_.mark();
@@ -86,6 +114,11 @@ void Reporter::finished_epoch(const checkpoint::State& state, double seconds_wai
   report.scaling_efficiency = efficiency(steps);
   report.staleness = staleness_.mean();
   report.most_staleness = staleness_.most;
+  report.step = state.step;
+  report.lr = lr_;
+  report.training_top5 = training_top5(state);
+  report.one_rank_efficiency = one_rank_efficiency(state, report.samples_per_second);
+  report.seconds_in_all = seconds_in_all();
   if (scores.has_value()) {
     report.evaluated = true;
     report.loss = scores->loss;
@@ -107,6 +140,10 @@ void Reporter::finished(const checkpoint::State& state, const std::optional<Scor
   summary.steps = state.step;
   summary.samples_per_second = all.samples_per_second();
   summary.scaling_efficiency = efficiency(all);
+  if (scores.has_value() && options_.tells_top5) summary.top5 = scores->top5;
+  if (all.steps > 0)
+    summary.one_rank_efficiency = one_rank_efficiency(state, all.samples_per_second());
+  summary.seconds = seconds_in_all();
   summary.checkpoint = checkpoint;
   observer_->finished(summary);
 }

@@ -8,6 +8,7 @@
 #include "trainer/train/observer.h"
 #include "trainer/train/speedometer.h"
 #include "trainer/train/strategy.h"
+#include "trainer/train/train_options.h"
 
 namespace coxswain::train {
 
@@ -22,18 +23,28 @@ struct Staleness {
   }
 };
 
+// Value. What a reporter tells, and how often.
+struct ReporterOptions {
+  std::int64_t every_steps = 20;
+  bool tells_top5 = false;
+  std::optional<double> one_rank_rate;  // images/s
+};
+
+ReporterOptions reporter_options(const TrainOptions& options, const RunInfo& info);
+
 // Resource. Keeps the pace of a training, and tells rank 0's observer of it; the other ranks' has
 // nobody to tell. `state` is always that after what is told.
 class Reporter {
  public:
   using Now = std::function<Speedometer::Clock::time_point()>;
   // `observer`: null for a rank that does not lead.
-  Reporter(Observer* observer, std::int64_t every_steps, Now now)
-      : observer_(observer), every_steps_(every_steps), speed_(std::move(now)) {}
+  Reporter(Observer* observer, const ReporterOptions& options, const Now& now)
+      : observer_(observer), options_(options), now_(now), began_(now()), speed_(now) {}
 
   void start_epoch() {
     speed_.start_epoch();
     staleness_ = {};
+    top5_ = {};
   }
   void stepped(const checkpoint::State& state, const StepOutcome& outcome, std::int64_t samples);
   // Steps that several workers have done at their own pace: how many, and their sums.
@@ -51,8 +62,25 @@ class Reporter {
   void report(const checkpoint::State& state, const StepOutcome& outcome, std::int64_t steps);
   std::optional<double> efficiency(const Stretch& stretch) const;
 
+  double seconds_in_all() const {
+    return std::chrono::duration<double>(now_() - began_).count();
+  }
+  std::optional<double> one_rank_efficiency(const checkpoint::State& state,
+                                            double samples_per_second) const;
+  std::optional<double> training_top5(const checkpoint::State& state) const;
+
+  // Right answers among the first five, of the epoch's samples that were seen from its begin on.
+  struct Top5 {
+    double correct = 0;
+    double samples = 0;
+  };
+
   Observer* observer_;
-  std::int64_t every_steps_;
+  ReporterOptions options_;
+  Now now_;
+  Speedometer::Clock::time_point began_;
+  Top5 top5_;
+  std::optional<double> lr_;  // of the last step
   Speedometer speed_;
   bool apart_ = false;  // workers do not wait for each other: there is no such share of time
   Staleness staleness_;

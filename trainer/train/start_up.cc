@@ -13,6 +13,7 @@
 #include "trainer/train/agreement.h"
 #include "trainer/train/best_epoch.h"
 #include "trainer/train/model_state.h"
+#include "trainer/train/one_rank_rate.h"
 #include "trainer/train/resume.h"
 
 namespace coxswain::train {
@@ -88,6 +89,10 @@ class StartUp {
   Started run() {
     notes() = options_.notes;
     if (options_.skip_bad_samples) now_.skipped = std::make_unique<data::BadSampleLog>();
+    if (!options_.timeline.file.empty()) {
+      now_.timeline = std::make_unique<Timeline>(options_.timeline, with_.now);
+      now_.timed_training = std::make_unique<TimedDataset>(with_.training, *now_.timeline);
+    }
     make_strategy();
     if (with_.test != nullptr) {
       data::require_one_kind(with_.training, *with_.test, options_.preprocessing,
@@ -112,6 +117,7 @@ class StartUp {
     count_steps();
     prepare();
     if (now_.state.pushes_exactly) now_.strategy->push_exactly();
+    if (options_.one_rank_rate) tell_one_rank_rate();
     now_.strategy->start(now_.course, now_.state.step);
     describe();
     return std::move(now_);
@@ -127,8 +133,8 @@ class StartUp {
         static_cast<int>(slot_names(options_).size()));
     now_.executables =
         std::make_unique<Executables>(graph_, options_.precision, with_.backend, *now_.parameters);
-    now_.strategy = with_.strategy(
-        {options_, communicator_, with_.backend, *now_.parameters, now_.cut, with_.now});
+    now_.strategy = with_.strategy({options_, communicator_, with_.backend, *now_.parameters,
+                                    now_.cut, with_.now, now_.timeline.get()});
   }
 
   // Rank 0 reads and verifies; the others, which may not have the volume, get what it read. False:
@@ -252,6 +258,15 @@ class StartUp {
     }
   }
 
+  void tell_one_rank_rate() {
+    std::optional<double>& rate = now_.info.one_rank_rate;
+    rate = options_.one_rank_rate;
+    if (*rate > 0 || now_.already_complete) return;
+    rate = measure_one_rank(graph_, options_, with_, now_);
+    notes().push_back(rate ? fmt::format("one rank alone: {:.1f} images/s", *rate)
+                           : "one rank alone: its pace could not be measured");
+  }
+
   void describe() {
     for (const std::string& note : now_.strategy->notes()) notes().push_back(note);
     const checkpoint::State& state = now_.state;
@@ -269,6 +284,7 @@ class StartUp {
     info.steps_per_epoch = now_.course.steps_per_epoch;
     info.global_batch = state.global_batch;
     info.lr = now_.course.schedule.lr;
+    info.tells_top5 = options_.tells_top5;
     info.fingerprint = state.fingerprint;
     info.first_step = state.step;
     info.epoch =
@@ -302,11 +318,11 @@ data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State
 }
 
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
-                                              const Collaborators& with,
+                                              const data::Dataset& training,
                                               data::DataLoader::NextRequest next_request, int depth,
                                               data::BadSampleLog* skipped) {
   return std::make_unique<data::DataLoader>(
-      with.training,
+      training,
       data::LoaderOptions{.preprocessing = options.preprocessing,
                           .seed = options.seed,
                           .depth = depth,

@@ -10,6 +10,7 @@
 #include "trainer/train/executables.h"
 #include "trainer/train/saver.h"
 #include "trainer/train/strategy.h"
+#include "trainer/train/timeline.h"
 #include "trainer/train/training_loop.h"
 
 namespace coxswain::train {
@@ -26,6 +27,8 @@ struct Started {
   std::unique_ptr<Executables> executables;
   std::unique_ptr<Strategy> strategy;
   std::unique_ptr<Saver> saver;  // rank 0 with a checkpoint directory
+  std::unique_ptr<Timeline> timeline;           // where one is asked for
+  std::unique_ptr<TimedDataset> timed_training;  // with it
   std::unique_ptr<data::BadSampleLog> skipped;  // where bad samples are passed over
   std::unique_ptr<data::DataLoader> loader;
 };
@@ -35,7 +38,7 @@ struct Started {
 Started start_up(const TrainOptions& options, const Collaborators& with);
 
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
-                                              const Collaborators& with,
+                                              const data::Dataset& training,
                                               data::DataLoader::NextRequest next_request,
                                               int depth, data::BadSampleLog* skipped);
 

@@ -17,6 +17,8 @@
 
 namespace coxswain::train {
 
+class Timeline;
+
 // Value. The learning rate of every step of a training.
 struct Course {
   optim::Schedule schedule;  // lr scaled for the global batch
@@ -98,6 +100,7 @@ struct StrategyInputs {
   backend::Parameters& parameters;
   StepCut cut;
   std::function<std::chrono::steady_clock::time_point()> now;
+  Timeline* timeline = nullptr;
 };
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(const StrategyInputs&)>;
 

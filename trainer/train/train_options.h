@@ -59,6 +59,13 @@ struct EarlyStopping {
   std::int64_t patience = 0;  // 0: not early
 };
 
+// Which steps, from 1, are told in all their parts; an empty file: none.
+struct TimelineOptions {
+  std::filesystem::path file;
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+};
+
 // Value. All that training needs to know beside its collaborators. Batch sizes count samples.
 struct TrainOptions {
   Model model = Model::kMlp;
@@ -90,7 +97,10 @@ struct TrainOptions {
   EarlyStopping early_stopping;
   std::int64_t max_skipped = 10;  // non-finite steps in a row
   std::int64_t report_every_steps = 20;
-  std::int64_t bucket_bytes = 0;  // 0: from the measured cost of a message and of a byte
+  bool tells_top5 = false;
+  TimelineOptions timeline;
+  std::optional<double> one_rank_rate;  // images/s of one rank alone; 0: to be measured
+  std::int64_t bucket_bytes = 0;        // 0: from the measured cost of a message and of a byte
   // Sums in an order that timing can't change; false (reproducible: none): any communicator will
   // do, and the same bits are not spoken of.
   bool fixed_order = true;

@@ -1,7 +1,10 @@
 #include "trainer/train/training_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
+#include <fstream>
 #include <limits>
 #include <span>
 #include <utility>
@@ -26,10 +29,11 @@ class Training {
         with_(with),
         rank_(with.communicator->rank()),
         now_(start_up(options, with)),
-        reporter_(leads() ? &with.observer : nullptr, options.report_every_steps, with.now),
+        reporter_(leads() ? &with.observer : nullptr, reporter_options(options, now_.info),
+                  with.now),
         pulse_({rank_, with.communicator->size()}, with.now) {
     now_.loader = make_loader(
-        options, with,
+        options, now_.timed_training ? *now_.timed_training : with.training,
         BatchSource(sampler_of(options, state(), with.training), now_.cut, rank_,
                     position_of(state(), with.training), options.epochs.value_or(kNever)),
         data::LoaderOptions{}.depth, now_.skipped.get());
@@ -67,6 +71,7 @@ class Training {
   bool saves_at_end();
   void start_save_if_known();
   void evaluate_now();
+  void tell_timeline();
 
   std::function<checkpoint::Contents()> with_state(std::function<checkpoint::Contents()> tensors,
                                                    const checkpoint::Keep& keep);
@@ -99,6 +104,7 @@ class Training {
   bool save_agreed_ = false;      // after this step, by all ranks
   std::optional<Scores> scores_;  // of the newest evaluation
   std::int64_t scored_step_ = -1;
+  bool timeline_told_ = false;
   bool is_best_ = false;  // by that evaluation, and not saved yet
 };
 
@@ -107,7 +113,10 @@ void Training::run_epoch() {
   const double waited_before = now_.loader->seconds_waited();
   const data::EpochOrder order = order_from(options_, state(), with_.training);
   std::int64_t step = 0;
-  for (; step < order.steps() && !ends_after_begun(); ++step) run_step(order, step);
+  for (; step < order.steps() && !ends_after_begun(); ++step) {
+    run_step(order, step);
+    if (now_.timeline && now_.timeline->ends_with(begun())) tell_timeline();
+  }
   while (!unheard_.empty()) hear();
   stopping_ = stop_after_ != kNever;
   reporter_.stop_clock();
@@ -137,6 +146,9 @@ void Training::save_best() {
 
 void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   const StepPlan plan = plan_step(now_.cut, order, step, rank_);
+  Timeline* const timeline = now_.timeline.get();
+  if (timeline != nullptr) timeline->begin_step(begun() + 1);
+  const Timed timed(timeline, Part::kStep);
   const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
   epochs_ended_ = step + 1 == order.steps() ? state().epoch + 1 : 0;
   ask_for_save_if_due();
@@ -147,7 +159,10 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
     run_micro_batch(options_, now_, micro, divisor, stop, {rank_, begun()});
   }
   fail_here(Phase::kReduce);
-  now_.strategy->finish_step();
+  {
+    const Timed finish(timeline, Part::kFinish, "sums and update");
+    now_.strategy->finish_step();
+  }
   fail_here(Phase::kUpdate);
   now_.executables->parameters_changed();
   for (const MicroBatch& micro : plan.micro_batches) samples_here_ += std::ssize(micro.sample_ids);
@@ -184,6 +199,24 @@ void Training::hear() {
   start_save_if_known();
 }
 
+// On all ranks, once. What can't be written is told, and ends nothing.
+void Training::tell_timeline() {
+  const std::string text =
+      now_.timeline->has_spans() ? now_.timeline->gather(*with_.communicator) : "";
+  now_.timeline->begin_step(kNever);
+  timeline_told_ = true;
+  if (!leads()) return;
+  const std::filesystem::path& file = options_.timeline.file;
+  if (text.empty())
+    return with_.observer.warned(fmt::format("report.timeline: no step of {}-{} was run",
+                                             options_.timeline.first_step,
+                                             options_.timeline.last_step));
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) with_.observer.warned(fmt::format("{}: can't be written: no timeline", file.string()));
+}
+
 // Of the step that is to begin.
 void Training::ask_for_save_if_due() {
   if (!now_.saver || !now_.strategy->snapshots_together()) return;
@@ -200,6 +233,7 @@ void Training::save_if_due() {
   now_.saver->poll();
   if (save_ || begun() >= now_.course.total_steps) return;
   if (!now_.saver->due(begun(), epochs_ended_)) return;
+  const Timed timed(now_.timeline.get(), Part::kSave);
   save_ = Save{begun(), now_.strategy->snapshot()};
   start_save_if_known();
 }
@@ -269,6 +303,7 @@ Result Training::finish() {
     now_.saver->save_now(with_state(together ? std::move(tensors) : now_.strategy->snapshot(),
                                     {.epoch = ends_epoch ? state().epoch : 0, .best = is_best_}));
   }
+  if (now_.timeline && !timeline_told_) tell_timeline();
   with_.communicator->finish();
   with_.communicator.reset();
   const bool saved = now_.saver && !now_.saver->newest().empty();

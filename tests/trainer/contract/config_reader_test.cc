@@ -76,7 +76,9 @@ evaluate: {everyEpochs: 2, batchSize: 100}
 earlyStopping: {metric: loss, patience: 4}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
-report: {logEverySteps: 7}
+report: {logEverySteps: 7, oneRankRate: 8.5, tensorboard: curves, html: true,
+  timeline: steps.json, timelineSteps: 5-9}
+metrics: {topK: [1, 5]}
 device: cpu
 threads: 4
 checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep: 2,
@@ -119,6 +121,12 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.non_finite_skip = 3;
   expected.step_deadline_seconds = 20;
   expected.log_every_steps = 7;
+  expected.one_rank_rate = 8.5;
+  expected.tensorboard = "curves";
+  expected.report_html = true;
+  expected.timeline = "steps.json";
+  expected.timeline_steps = "5-9";
+  expected.metrics.top_k = {1, 5};
   expected.device = Device::kCpu;
   expected.threads = 4;
   expected.early_stopping = {WatchedMetric::kLoss, 4};
@@ -280,15 +288,11 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
        "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
-       "communication, parameterServer, evaluate, earlyStopping, nonFinite, report, checkpoint, "
-       "model, epochs, "
+       "communication, parameterServer, evaluate, metrics, earlyStopping, nonFinite, report, "
+       "checkpoint, model, epochs, "
        "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
        "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
-      {"report: {tensorboard: true}",
-       "65 [config] job.yaml:3:10: report.tensorboard: not in this version"},
-      {"report: {timeline: true}",
-       "65 [config] job.yaml:3:10: report.timeline: not in this version"},
       {"compression: 2bit",
        "65 [config] job.yaml:3:1: compression: unknown key; did you mean "
        "\"communication.compression\"?"},
@@ -370,6 +374,11 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "true; here it is false"},
       {std::string(kHead) + "lrSchedule: {name: onecycle, cycleMomentum: true, maxMomentum: 0.8}",
        "65 [config] job.yaml:1:1: lrSchedule.baseMomentum: 0.85 must be at most maxMomentum, 0.8"},
+      {std::string(kHead) + "metrics: {topK: [5]}",
+       "65 [config] job.yaml:3:11: metrics.topK: must be [1] or [1, 5]"},
+      {std::string(kHead) + "report: {tensorboard: ../curves}",
+       "65 [config] job.yaml:3:10: report.tensorboard: must lie under the checkpoints' path: "
+       "curves, not /tmp or .."},
       {std::string(kHead) + "lrSchedule: {scaling: linear}\nbatchSemantics: global",
        "65 [config] job.yaml:3:14: lrSchedule.scaling: must be none with batchSemantics global: "
        "the batch doesn't grow with the ranks"},

@@ -55,6 +55,20 @@ TEST(Progress, comes_back_from_json) {
   }
 }
 
+TEST(Progress, says_what_is_asked_for_beside_accuracy_and_speed) {
+  Progress progress = kProgress;
+  progress.lr = 0.05;
+  progress.top5 = 0.9987;
+  progress.one_rank_efficiency = 0.875;
+  progress.epoch_seconds = 4.25;
+  progress.seconds = 49.5;
+  const std::string json = to_json(ProgressDocument{progress, std::nullopt});
+  for (const char* part : {R"("top5":0.9987,"lr":0.05)", R"("oneRankEfficiency":0.875)",
+                           R"("epochSeconds":4.25,"seconds":49.5)"})
+    EXPECT_NE(json.find(part), std::string::npos) << json;
+  EXPECT_EQ(parse_progress(json)->progress, progress);
+}
+
 TEST(Progress, says_how_stale_the_steps_of_ranks_on_their_own_are) {
   Progress progress = kProgress;
   progress.pushes_per_second = 119;

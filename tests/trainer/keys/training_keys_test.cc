@@ -14,6 +14,8 @@
 #include "trainer/data/record.h"
 #include "trainer/build.h"
 #include "trainer/communicators.h"
+#include "trainer/report/timeline_words.h"
+#include "trainer/reports.h"
 
 // Every key of the training configuration alters a batch, a number, a deadline, a file or a line of
 // progress.
@@ -94,13 +96,15 @@ std::string to_text(const train::Told& told) {
         info.fingerprint, info.parameters, info.multiply_accumulates, info.world_size, info.threads,
         info.training_samples, info.test_samples, info.total_steps, info.steps_per_epoch,
         info.global_batch, info.first_step, info.epoch);
+    if (info.one_rank_rate) text += fmt::format("one rank: {} images/s\n", *info.one_rank_rate);
   }
   for (const auto& step : told.steps)
     text += fmt::format("step {} of epoch {}: loss {}, lr {}\n", step.step, step.epoch, step.loss,
                         step.lr);
   for (const auto& epoch : told.epochs)
-    text += fmt::format("epoch {}: {} {} {} {} {}\n", epoch.epoch, epoch.training_loss,
-                        epoch.evaluated, epoch.loss, epoch.accuracy, epoch.top5);
+    text += fmt::format("epoch {}: {} {} {} {} {} {}\n", epoch.epoch, epoch.training_loss,
+                        epoch.evaluated, epoch.loss, epoch.accuracy, epoch.top5,
+                        epoch.training_top5.value_or(-1));
   for (const std::string& warning : told.warnings) text += warning + "\n";
   // How soon a save ends decides which ones follow: the first is always the same.
   if (!told.saves.empty()) text += fmt::format("first saved: step {}\n", told.saves[0].step);
@@ -237,6 +241,40 @@ std::string sent_by(const compress::Codec& codec) {
   return fmt::format("{} bytes, without {}", bytes.size(), digest(left));
 }
 
+// Each timeline with what it says without times.
+std::string timelines_in(const fs::path& directory) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (entry.path().extension() != ".json" || entry.path().filename() == "state.json" ||
+        entry.path().filename() == "MANIFEST.json")
+      continue;
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::set<std::int64_t> steps;
+    for (const auto& span : report::parse_timeline(text).value())
+      if (span.part == "step") steps.insert(span.step);
+    found[entry.path().filename()] = fmt::format("steps {}", fmt::join(steps, " "));
+  }
+  std::string all;
+  for (const auto& [name, steps] : found) all += name + ": " + steps + "\n";
+  return all;
+}
+
+// The names of what rank 0 writes beside the checkpoints, without their times.
+std::string written_by(const TrainerConfig& config) {
+  const train::CheckpointDirectory place;
+  {
+    Reports reports("json", std::nullopt, config, place.path());
+    reports.write_page();
+  }
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(place.path())) {
+    const std::string name = fs::relative(entry.path(), place.path()).string();
+    names.insert(name.substr(0, name.find(".tfevents.")));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // Everything that can be seen of a value of a key.
 std::string effects(const TrainingChange& change, std::string_view value) {
   const Places places;
@@ -256,12 +294,13 @@ std::string effects(const TrainingChange& change, std::string_view value) {
                   network_options(config, places.env(), 0).encrypt);
   const compress::Codec codec = make_train_options(config, std::nullopt).codec;
   seen += fmt::format("sent: {}\n", sent_by(codec));
+  seen += fmt::format("written: {}\n", written_by(config));
   try {
     seen += run(change, config, std::nullopt);
   } catch (const Error& error) {
     seen += error.what();
   }
-  seen += fmt::format("{}\n", fmt::join(places.saved(), "\n"));
+  seen += fmt::format("{}\n{}", fmt::join(places.saved(), "\n"), timelines_in(places.path()));
   for (std::size_t at = 0; (at = seen.find(places.path())) != std::string::npos;)
     seen.replace(at, places.path().size(), "$DIR");
   return seen;

@@ -84,7 +84,7 @@ TEST(JsonLog, ends_with_the_line_of_the_contract) {
   EXPECT_EQ(pipe.read_so_far(),
             R"({"event":"finished","result":"Succeeded","accuracy":0.9934,"loss":0.0216,)"
             R"("epochs":10,"steps":4690,"samplesPerSecond":15200.0,"restarts":0,)"
-            R"("checkpoint":"checkpoints/step-00004690.g1"})"
+            R"("checkpoint":"checkpoints/step-00004690.g1","seconds":49.4})"
             "\n");
 }
 

@@ -121,6 +121,28 @@ TEST(Render, tells_how_stale_the_steps_of_ranks_on_their_own_are) {
   EXPECT_TRUE(last.ends_with("; staleness 2.0, at most 7")) << last;
 }
 
+TEST(Render, tells_top5_and_one_rank_efficiency_where_they_are_asked_for) {
+  train::RunInfo info = sample_run();
+  info.tells_top5 = true;
+  info.one_rank_rate = 7900;
+  train::StepReport step = sample_step();
+  step.top5 = 0.9999;
+  EXPECT_NE(render_step_line(step, info).find("accuracy 99.12 %, top-5 99.99 %, lr 0.045, "),
+            std::string::npos);
+  train::EpochReport epoch = sample_epoch();
+  epoch.training_top5 = 0.9998;
+  const std::string line = render_epoch_line(epoch, info);
+  EXPECT_NE(line.find("accuracy 99.13 %, top-5 99.98 %; test loss"), std::string::npos) << line;
+  EXPECT_NE(line.find("accuracy 99.21 %, top-5 99.99 %; lr 0.045; "), std::string::npos) << line;
+  train::Summary summary = sample_summary();
+  summary.top5 = 0.9999;
+  summary.one_rank_efficiency = 0.962;
+  const std::string last = render_summary(summary, info);
+  EXPECT_NE(last.find("one-rank efficiency 96 % (of 2 x 7,900), 0:49 in all"), std::string::npos)
+      << last;
+  EXPECT_NE(last.find("accuracy 99.34 %, top-5 99.99 %, loss"), std::string::npos) << last;
+}
+
 TEST(ProgressBar, prints_a_line_every_few_seconds_to_a_file) {
   const Pipe pipe;
   TextSink sink(pipe.writer());

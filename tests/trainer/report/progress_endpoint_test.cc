@@ -67,9 +67,9 @@ TEST(ProgressEndpoint, serves_the_latest_progress) {
   endpoint.saved(sample_checkpoint());
   EXPECT_EQ(get(endpoint, "/progress"),
             R"({"progress":{"epoch":4,"epochs":10,"step":1606,"steps":4690,"loss":0.03123,)"
-            R"("accuracy":0.9912,"samplesPerSecond":15234.4,"secondsLeft":32.2,"worldSize":2,)"
-            R"("scalingEfficiency":0.9375,"time":"2024-05-01T12:00:00Z"},"checkpoint":)"
-            R"({"step":1600,"time":"2024-05-01T12:00:00Z","path":"step-00001600.g1",)"
+            R"("accuracy":0.9912,"lr":0.045,"samplesPerSecond":15234.4,"secondsLeft":32.2,)"
+            R"("worldSize":2,"scalingEfficiency":0.9375,"time":"2024-05-01T12:00:00Z"},)"
+            R"("checkpoint":{"step":1600,"time":"2024-05-01T12:00:00Z","path":"step-00001600.g1",)"
             R"("bytes":3448640}})");
   contract::ProgressDocument told = endpoint.latest();
   told.progress->accuracy = 0.9912;  // in as many digits as people read
@@ -114,6 +114,30 @@ TEST(ProgressEndpoint, keeps_the_accuracy_of_the_test_images_once_known) {
   EXPECT_EQ(endpoint.latest().progress->loss, 0.0216);
   EXPECT_EQ(endpoint.latest().progress->step, 4690);
   EXPECT_EQ(endpoint.latest().progress->seconds_left, 0);
+}
+
+TEST(ProgressEndpoint, has_top5_and_the_efficiency_of_one_rank_where_they_are_asked_for) {
+  ProgressEndpoint endpoint(local_options());
+  train::RunInfo info = sample_run();
+  info.tells_top5 = true;
+  endpoint.started(info);
+  train::StepReport step = sample_step();
+  step.top5 = 0.9876;
+  step.one_rank_efficiency = 0.875;
+  endpoint.stepped(step);
+  EXPECT_EQ(endpoint.latest().progress->top5, 0.9876);
+  endpoint.finished_epoch(sample_epoch());
+  endpoint.stepped(step);
+  EXPECT_EQ(endpoint.latest().progress->top5, 0.9999);
+  EXPECT_EQ(endpoint.latest().progress->epoch_seconds, 3.94);
+  const std::string metrics = get(endpoint, "/metrics");
+  for (const char* line :
+       {"coxswain_training_top5_accuracy 0.9999\n", "coxswain_training_one_rank_efficiency 0.875\n",
+        "coxswain_training_epoch_seconds 3.94\n", "coxswain_training_seconds 18.6\n"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << metrics;
+  train::Summary summary = sample_summary();
+  endpoint.finished(summary);
+  EXPECT_EQ(endpoint.latest().progress->seconds, 49.4);
 }
 
 TEST(ProgressEndpoint, has_the_scaling_efficiency_that_was_told_last) {

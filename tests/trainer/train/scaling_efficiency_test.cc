@@ -82,6 +82,51 @@ TEST(ScalingEfficiency, is_the_share_of_steps_in_which_the_ranks_wait_for_nobody
   EXPECT_EQ(outcome.told.steps[9].scaling_efficiency, 0.5);
 }
 
+// 8 steps of 4 s, of 16 images each: 4 images/s.
+TEST(OneRankEfficiency, is_the_pace_by_that_of_ranks_alone) {
+  RankClocks clocks{};
+  TrainOptions options = mlp_options();
+  options.one_rank_rate = 10;
+  const Outcome outcome = run(options, uneven_ranks(2, clocks));
+  const double pace = outcome.told.epochs.at(0).samples_per_second;
+  ASSERT_GT(pace, 0);
+  EXPECT_EQ(outcome.told.epochs[0].one_rank_efficiency, pace / 20);
+  EXPECT_EQ(outcome.told.finished.at(0).one_rank_efficiency,
+            outcome.told.finished[0].samples_per_second / 20);
+  // Evaluations count in all, and in no epoch.
+  EXPECT_GT(outcome.told.finished[0].seconds, 100 + 96);
+  EXPECT_EQ(outcome.told.started.at(0).one_rank_rate, 10);
+}
+
+TEST(OneRankEfficiency, is_measured_with_what_leaves_no_trace_in_the_weights) {
+  RankClocks clocks{}, others{};
+  const Outcome plain = run(mlp_options(), uneven_ranks(2, clocks));
+  TrainOptions options = mlp_options();
+  options.one_rank_rate = 0;
+  const Outcome outcome = run(options, uneven_ranks(2, others));
+  EXPECT_EQ(outcome.weights, plain.weights);
+  // A pass takes rank 0 3 s, its share of a step is half of it.
+  const double share = static_cast<double>(outcome.told.started.at(0).global_batch) / 2;
+  EXPECT_DOUBLE_EQ(outcome.told.started[0].one_rank_rate.value(), share / 3);
+  EXPECT_EQ(plain.told.started.at(0).one_rank_rate, std::nullopt);
+  EXPECT_EQ(plain.told.epochs.at(0).one_rank_efficiency, std::nullopt);
+}
+
+TEST(Top5, of_training_is_told_where_it_is_asked_for) {
+  RankClocks clocks{}, others{};
+  EXPECT_EQ(run(mlp_options(), uneven_ranks(2, clocks)).told.epochs.at(0).training_top5,
+            std::nullopt);
+  TrainOptions options = mlp_options();
+  options.tells_top5 = true;
+  const Outcome outcome = run(options, uneven_ranks(2, others));
+  for (const EpochReport& epoch : outcome.told.epochs) {
+    ASSERT_TRUE(epoch.training_top5.has_value());
+    EXPECT_GE(*epoch.training_top5, epoch.training_accuracy);
+    EXPECT_LE(*epoch.training_top5, 1);
+  }
+  EXPECT_EQ(outcome.told.finished.at(0).top5, outcome.told.epochs.back().top5);
+}
+
 TEST(ScalingEfficiency, counts_a_wait_once_when_a_step_has_several_batches) {
   struct Case {
     int accumulate;

@@ -25,10 +25,6 @@ inline constexpr auto kFields = joined(kDataFields, kUpdateFields, kRunFields);
 inline constexpr auto kLaterKeys = std::to_array<std::string_view>({
     "ampLevel",
     "lossScale",
-    "tensorboard",
-    "timeline",
-    "report.tensorboard",
-    "report.timeline",
 });
 
 }  // namespace coxswain::contract

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <filesystem>
 
 #include "trainer/contract/config/config_fields.h"
 #include "trainer/contract/config/config_value.h"
@@ -13,6 +15,7 @@ namespace coxswain::contract {
 namespace {
 
 constexpr std::int64_t kDefaultEpochs = 10;
+constexpr std::int64_t kMostTimelineSteps = 200;
 
 const Field& field_of(std::string_view key) {
   return *std::find_if(kFields.begin(), kFields.end(),
@@ -180,6 +183,28 @@ void check_early_stopping(const TrainerConfig& config, const ReportRule& report)
     report("earlyStopping.patience", "needs evaluate.everyEpochs of 1 or more, here it is 0");
 }
 
+void check_metrics(const MetricsConfig& metrics, const ReportRule& report) {
+  const std::vector<std::int64_t>& top_k = metrics.top_k;
+  if (top_k != std::vector<std::int64_t>{1} && top_k != std::vector<std::int64_t>{1, 5})
+    report("metrics.topK", "must be [1] or [1, 5]");
+}
+
+void check_report(const TrainerConfig& config, const ReportRule& report) {
+  const auto require_below = [&](const char* key, const std::filesystem::path& path) {
+    const bool climbs = std::ranges::find(path, "..") != path.end();
+    if (path.is_absolute() || climbs)
+      report(key, "must lie under the checkpoints' path: curves, not /tmp or ..");
+  };
+  require_below("report.tensorboard", config.tensorboard);
+  require_below("report.timeline", config.timeline);
+  if (!config.timeline.empty() && config.parameter_server.mode != ServerMode::kSync)
+    report("report.timeline", "needs parameterServer.mode: sync: ranks on their own share no step");
+  const auto steps = parse_step_range(config.timeline_steps);
+  if (!steps || steps->last - steps->first >= kMostTimelineSteps)
+    report("report.timelineSteps",
+           fmt::format("must be two steps, at most {} in all: 100-120", kMostTimelineSteps));
+}
+
 void check_device(const TrainerConfig& config, const ReportRule& report) {
   if (config.device == Device::kCuda && config.precision != Precision::kFp32)
     report("device", "cuda computes in precision: fp32 alone in this version");
@@ -194,6 +219,17 @@ bool applies(const Field& field, const TrainerConfig& config) {
   const auto values = split_choices(field.only_values);
   const std::string now = value_text(field_of(field.only_key), config);
   return std::find(values.begin(), values.end(), now) != values.end();
+}
+
+std::optional<StepRange> parse_step_range(std::string_view text) {
+  StepRange range;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, range.first);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
+  const auto last = std::from_chars(first.ptr + 1, end, range.last);
+  const bool whole = last.ec == std::errc() && last.ptr == end;
+  return whole && range.first >= 1 && range.last >= range.first ? std::optional(range)
+                                                                : std::nullopt;
 }
 
 void check_rules(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
@@ -212,6 +248,8 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   check_reproducible(config, report);
   check_from(config.checkpoint, report);
   check_early_stopping(config, report);
+  check_metrics(config.metrics, report);
+  check_report(config, report);
   check_device(config, report);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,6 +16,13 @@ using ReportRule = std::function<void(std::string_view key, const std::string& w
 
 // False for a key that means nothing beside the others, as momentum for adam.
 bool applies(const Field& field, const TrainerConfig& config);
+
+// Value. Steps from 1, both ends included.
+struct StepRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+std::optional<StepRange> parse_step_range(std::string_view text);  // "100-120"
 
 // The rules across keys. `given` are the keys that the user set: only those can mean nothing.
 void check_rules(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,

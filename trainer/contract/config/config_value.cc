@@ -106,6 +106,14 @@ class ValueReader {
     if (const auto value = checked_number(node_, field_.key)) *member = *value;
   }
 
+  void operator()(std::optional<double>* member) const {
+    if (is_zero_word()) {
+      *member = 0;
+    } else if (const auto value = checked_number(node_, field_.key)) {
+      *member = *value;
+    }
+  }
+
   void operator()(std::string* member) const {
     if (!node_.IsScalar()) return fail_expectation();
     const std::string& text = node_.Scalar();
@@ -302,6 +310,9 @@ std::string expectation(const Field& field) {
           [&](std::optional<std::int64_t>*) { return integer; },
           [](std::uint64_t*) { return std::string("an integer, 0..18446744073709551615"); },
           [&](double*) { return fmt::format("a number, {}", range_text(field)); },
+          [&](std::optional<double>*) {
+            return fmt::format("{}a number, {}", word, range_text(field));
+          },
           [](std::string*) { return std::string("text"); },
           [&](std::vector<std::int64_t>*) {
             return fmt::format("a list of integers, each {}", range_text(field));
@@ -337,6 +348,10 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
           },
           [](const std::uint64_t* value) { return fmt::format("{}", *value); },
           [](const double* value) { return number_text(*value); },
+          [&](const std::optional<double>* value) {
+            if (*value == 0 && !field.zero_word.empty()) return std::string(field.zero_word);
+            return *value ? number_text(**value) : std::string();
+          },
           [](const std::string* value) { return value->empty() ? "" : quoted_yaml(*value); },
           [](const std::vector<std::int64_t>* value) { return list_text(*value); },
           [](const std::vector<double>* value) { return list_text(*value); },

@@ -40,8 +40,8 @@ inline constexpr auto kTexts = [] {
 // A member of a TrainerConfig; its alternative is the field's type.
 using MemberRef =
     std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
-                 std::string*, std::vector<std::int64_t>*, std::vector<double>*,
-                 std::vector<augment::Augmentation>*, ChoiceRef>;
+                 std::optional<double>*, std::string*, std::vector<std::int64_t>*,
+                 std::vector<double>*, std::vector<augment::Augmentation>*, ChoiceRef>;
 
 template <class Member>
 MemberRef to_ref(Member& member) {

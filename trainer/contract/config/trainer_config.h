@@ -89,6 +89,11 @@ struct EvaluateConfig {
   bool operator==(const EvaluateConfig&) const = default;
 };
 
+struct MetricsConfig {
+  std::vector<std::int64_t> top_k = {1};
+  bool operator==(const MetricsConfig&) const = default;
+};
+
 struct EarlyStoppingConfig {
   WatchedMetric metric = WatchedMetric::kAccuracy;
   std::optional<std::int64_t> patience;
@@ -134,10 +139,16 @@ struct TrainerConfig {
   KvStore kv_store = KvStore::kNone;
   ParameterServerConfig parameter_server;
   EvaluateConfig evaluate;
+  MetricsConfig metrics;
   EarlyStoppingConfig early_stopping;
   std::int64_t non_finite_skip = 10;
   std::int64_t step_deadline_seconds = 300;
   std::int64_t log_every_steps = 100;
+  std::optional<double> one_rank_rate;  // 0: measured
+  std::string tensorboard;              // under the checkpoints' path; empty: none
+  bool report_html = false;
+  std::string timeline;  // a file under the checkpoints' path; empty: none
+  std::string timeline_steps = "100-120";
   Device device = Device::kCpu;
   std::int64_t threads = 0;  // 0: auto
   CheckpointConfig checkpoint;

@@ -24,6 +24,7 @@ std::string to_json(const FinishedEvent& event) {
   object["restarts"] = event.restarts;
   object["checkpoint"] = event.checkpoint.empty() ? nlohmann::ordered_json()
                                                   : nlohmann::ordered_json(event.checkpoint);
+  if (event.seconds) object["seconds"] = number_or_null(event.seconds);
   return dump(object);
 }
 

@@ -16,7 +16,8 @@ struct FinishedEvent {
   std::int64_t steps = 0;
   double samples_per_second = 0;
   int restarts = 0;
-  std::string checkpoint;  // empty: none
+  std::string checkpoint;                        // empty: none
+  std::optional<double> seconds = std::nullopt;  // in all, of the last attempt
   bool operator==(const FinishedEvent&) const = default;
 };
 

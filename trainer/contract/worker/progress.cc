@@ -30,10 +30,15 @@ nlohmann::ordered_json to_json_object(const Progress& progress) {
   object["steps"] = progress.steps;
   put(object, "loss", progress.loss, 6);
   put(object, "accuracy", progress.accuracy, 4);
+  put(object, "top5", progress.top5, 4);
+  put(object, "lr", progress.lr, 9);
   put(object, "samplesPerSecond", progress.samples_per_second, 1);
   put(object, "secondsLeft", progress.seconds_left, 1);
   object["worldSize"] = progress.world_size;
   put(object, "scalingEfficiency", progress.scaling_efficiency, 4);
+  put(object, "oneRankEfficiency", progress.one_rank_efficiency, 4);
+  put(object, "epochSeconds", progress.epoch_seconds, 2);
+  put(object, "seconds", progress.seconds, 1);
   put(object, "pushesPerSecond", progress.pushes_per_second, 1);
   put(object, "staleness", progress.staleness, 2);
   if (!progress.time.empty()) object["time"] = progress.time;
@@ -62,6 +67,11 @@ std::optional<Progress> progress_from(const nlohmann::json& json) {
   fields.read("secondsLeft", progress.seconds_left);
   fields.read("worldSize", progress.world_size);
   fields.read("scalingEfficiency", progress.scaling_efficiency);
+  fields.read("top5", progress.top5);
+  fields.read("lr", progress.lr);
+  fields.read("oneRankEfficiency", progress.one_rank_efficiency);
+  fields.read("epochSeconds", progress.epoch_seconds);
+  fields.read("seconds", progress.seconds);
   fields.read("pushesPerSecond", progress.pushes_per_second);
   fields.read("staleness", progress.staleness);
   fields.read("time", progress.time);

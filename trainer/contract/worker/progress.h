@@ -25,6 +25,11 @@ struct Progress {
   // Where ranks compute steps of their own: of all of them; the mean of the epoch so far.
   std::optional<double> pushes_per_second = std::nullopt;
   std::optional<double> staleness = std::nullopt;
+  std::optional<double> lr = std::nullopt;
+  std::optional<double> top5 = std::nullopt;  // as accuracy; where metrics.topK asks for it
+  std::optional<double> one_rank_efficiency = std::nullopt;
+  std::optional<double> epoch_seconds = std::nullopt;  // of the last epoch's steps
+  std::optional<double> seconds = std::nullopt;        // in all, at the last epoch's end
   bool operator==(const Progress&) const = default;
 };
 

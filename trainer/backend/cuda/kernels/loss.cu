@@ -120,6 +120,7 @@ __global__ void write_sums_kernel(const DeviceSums* sums, float* control) {
   control[3] = finite ? static_cast<float>(sums->loss) : 0.0F;
   control[4] = static_cast<float>(sums->correct);
   control[kNotFinite] = finite ? 0.0F : 1.0F;
+  control[kCorrectTop5] = static_cast<float>(sums->correct_top5);
 }
 
 cudaLaunchConfig_t warp_a_row(const Queue& queue, std::int64_t n) {
