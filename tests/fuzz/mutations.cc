@@ -1,4 +1,5 @@
 #include <sanitizer/common_interface_defs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,8 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr const char* kCulprit = "fuzz-culprit.bin";
 constexpr std::size_t kLongest = 1 << 16;
-Bytes current;  // for whoever asks why it ended
+constexpr unsigned kLimit = 20;  // seconds for one input
+Bytes current;                   // for whoever asks why it ended
 
 void leave_culprit() {
   std::FILE* file = std::fopen(kCulprit, "wb");
@@ -119,6 +121,7 @@ class Mutator {
 
 void run(const Bytes& bytes) {
   current = bytes;
+  alarm(kLimit);
   // Of its own size: a read behind its end is noticed.
   (void)LLVMFuzzerTestOneInput(Bytes(bytes).data(), bytes.size());
 }
@@ -131,7 +134,12 @@ int main(int count, char** arguments) {
     return 2;
   }
   __sanitizer_set_death_callback(leave_culprit);
-  std::signal(SIGABRT, [](int) { leave_culprit(); });
+  for (const int signal : {SIGABRT, SIGALRM})
+    std::signal(signal, [](int number) {
+      leave_culprit();
+      std::signal(number, SIG_DFL);
+      std::raise(number);
+    });
   const double seconds = count > 2 ? std::strtod(arguments[2], nullptr) : 2;
   const long runs = count > 3 ? std::strtol(arguments[3], nullptr, 10) : 20000;
   const std::vector<Bytes> corpus = read_corpus(arguments[1]);
