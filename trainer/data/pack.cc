@@ -69,13 +69,13 @@ Bytes encoded(const augment::Image& image, const PackOptions& options) {
 
 Bytes image_of(const Dataset& dataset, std::int64_t id, const PackOptions& options) {
   try {
+    augment::Scratch scratch;
+    augment::Scratch resized;
+    augment::Image image = dataset.read(id, scratch);  // what no one can read is not packed either
     if (options.encoding == Encoding::kKeep && options.shorter_side == 0) {
       Bytes stored = dataset.stored(id);
       if (!stored.empty()) return stored;
     }
-    augment::Scratch scratch;
-    augment::Scratch resized;
-    augment::Image image = dataset.read(id, scratch);
     if (options.shorter_side > 0) {
       const augment::Resize resize{.size = options.shorter_side,
                                    .interpolation = augment::Interpolation::kAntialias};
