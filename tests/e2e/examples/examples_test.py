@@ -250,8 +250,8 @@ def check_reader(_directory, _full, _small):
     return "as the pipeline's, on the claim of mnist.yaml"
 
 
-def check_gang(name, *marks):
-    """What the cluster is told of the gang, as `coxswain plan` prints it; trained they are mlp.yaml."""
+def check_plan(name, *marks):
+    """What the cluster is told, as `coxswain plan` prints it, of a job that trains as another one does."""
     def check(directory, full, small):
         done = subprocess.run([harness.COXSWAIN, "plan", "-f", EXAMPLES / name], capture_output=True, text=True,
                               timeout=60)
@@ -282,13 +282,16 @@ def main():
                    r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}"}),
                **{f"keras-{batch}.yaml": check_few_steps(f"keras-{batch}.yaml", {
                    **WITH_DATA, "slotsPerWorker: 4": "slotsPerWorker: 1"}) for batch in (512, 2048)},
-               "gang-kueue.yaml": check_gang("gang-kueue.yaml", "kueue.x-k8s.io/queue-name: team-a",
+               "keras-gpu.yaml": check_few_steps("keras-gpu.yaml", {**WITH_DATA, 'gpu: "8"': 'gpu: "1"'}),
+               "gpu.yaml": check_plan("gpu.yaml", "image: coxswain/trainer-cuda", 'nvidia.com/gpu: "8"',
+                                      "device: cuda", "slots=8"),
+               "gang-kueue.yaml": check_plan("gang-kueue.yaml", "kueue.x-k8s.io/queue-name: team-a",
                                              "kueue.x-k8s.io/pod-group-name: gang-kueue-0",
                                              'kueue.x-k8s.io/pod-group-total-count: "2"',
                                              "topologyKey: topology.kubernetes.io/zone"),
-               "gang-volcano.yaml": check_gang("gang-volcano.yaml", "apiVersion: scheduling.volcano.sh/v1beta1",
+               "gang-volcano.yaml": check_plan("gang-volcano.yaml", "apiVersion: scheduling.volcano.sh/v1beta1",
                                                "queue: default", "schedulerName: volcano"),
-               "gang-coscheduling.yaml": check_gang("gang-coscheduling.yaml",
+               "gang-coscheduling.yaml": check_plan("gang-coscheduling.yaml",
                                                     "apiVersion: scheduling.x-k8s.io/v1alpha1",
                                                     "scheduling.x-k8s.io/pod-group: gang-coscheduling"),
                "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
