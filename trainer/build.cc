@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "trainer/amp_level.h"
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/contract/config/config_rules.h"
@@ -129,7 +130,18 @@ optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
   rule.centered = config.centered;
   rule.beta2 = static_cast<float>(has_betas(config.name) ? config.beta2 : config.rho);
   rule.epsilon = static_cast<float>(config.epsilon);
+  rule.eta = static_cast<float>(config.eta);
+  rule.clip_norm = static_cast<float>(config.clip_global_norm.value_or(0));
+  if (config.clip_value) rule.clip_value = static_cast<float>(*config.clip_value);
+  rule.ema_decay = static_cast<float>(config.ema_decay);
   return rule;
+}
+
+train::LossScaling make_loss_scaling(double scale) {
+  constexpr double kPyTorch = 65536;
+  constexpr double kTensorFlow = 32768;
+  if (scale > 0) return {.initial = scale};
+  return {.initial = scale == 0 ? kPyTorch : kTensorFlow, .dynamic = true};
 }
 
 optim::Schedule make_schedule(const TrainerConfig& config) {
@@ -226,11 +238,19 @@ int threads_per_rank(const TrainerConfig& config, int ranks_here) {
 
 std::optional<int> gpu_of_rank(const TrainerConfig& config, int ranks_here, int local_rank) {
   if (config.device == Device::kCpu) return std::nullopt;
-  return choose_gpu(config.device,
-                    {.gpus = backend::count_gpus(),
-                     .ranks_here = ranks_here,
-                     .local_rank = local_rank,
-                     .visible = contract::lookup_environment("CUDA_VISIBLE_DEVICES").value_or("")});
+  const std::optional<int> gpu =
+      choose_gpu(config.device,
+                 {.gpus = backend::count_gpus(),
+                  .ranks_here = ranks_here,
+                  .local_rank = local_rank,
+                  .visible = contract::lookup_environment("CUDA_VISIBLE_DEVICES").value_or("")});
+  const std::string lacking = contract::lacks_on_gpu(config);
+  if (gpu && !lacking.empty()) {
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format("[cuda] a GPU {} in this version: leave it out, or say device: cpu", lacking));
+  }
+  return gpu;
 }
 
 std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads,
@@ -265,6 +285,8 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.steps = config.steps;
   if (!options.epochs && !options.steps) options.epochs = 10;
   options.rule = make_rule(config.optimizer);
+  options.rule.rounds_to_half = config.amp_level == AmpLevel::kO3;
+  options.loss_scaling = make_loss_scaling(config.loss_scale);
   options.schedule = make_schedule(config);
   options.lr_scaling = config.lr_schedule.scaling;
   options.evaluate_every_epochs = config.evaluate.every_epochs;
@@ -307,6 +329,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   if (const auto point = contract::lookup_environment("COXSWAIN_FAIL_POINT"); point && is_first)
     options.fail_point = parse_fail_point(*point);
   if (config.kv_store != KvStore::kNone) options.notes.push_back(meaning_of(config.kv_store));
+  for (std::string& line : describe_amp_level(config)) options.notes.push_back(std::move(line));
   options.identity = contract::identity(config);
   options.trajectory = contract::trajectory(config);
   return options;

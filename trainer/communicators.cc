@@ -10,6 +10,7 @@
 #include "trainer/comm/tcp/tcp_wire.h"
 #include "trainer/comm/wired_communicator.h"
 #include "trainer/contract/config/config_reader.h"
+#include "trainer/contract/config/config_rules.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/launch/hosts.h"
@@ -59,9 +60,8 @@ comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) 
   return options;
 }
 
-std::unique_ptr<comm::Communicator> join_over_tcp(
-    const TrainerConfig& config, const WorkerEnv& env,
-    std::function<void(const Error&)> on_lost) {
+std::unique_ptr<comm::Communicator> join_over_tcp(const TrainerConfig& config, const WorkerEnv& env,
+                                                  std::function<void(const Error&)> on_lost) {
   const comm::TcpOptions options = tcp_options(config, env);
   comm::WiredOptions wired;
   wired.startup_deadline = options.startup_deadline + std::chrono::seconds(10);
@@ -93,6 +93,15 @@ void require_codec_for_those_who_sum(const TrainerConfig& config,
                             "gradients of a step: write 1, or strategy: AllReduce in a job",
                             config.communication.partial));
   }
+}
+
+void require_what_servers_can(const TrainerConfig& config, const std::optional<WorkerEnv>& env) {
+  const std::string lacking = contract::lacks_with_servers(config);
+  if (lacking.empty() || !has_servers(env)) return;
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[train] {} looks at whole tensors, of which parameter servers hold "
+                          "parts: leave it out, or write strategy: AllReduce in a job",
+                          lacking));
 }
 
 [[noreturn]] void refuse_backend(const char* backend, const char* why) {
@@ -136,10 +145,11 @@ bool among_tcp_ranks(const std::optional<WorkerEnv>& env) {
   return env && env->world_size > 1 && !env->key.empty() && !under_mpirun();
 }
 
-std::unique_ptr<comm::Communicator> make_communicator(
-    const TrainerConfig& config, const std::optional<WorkerEnv>& env,
-    std::function<void(const Error&)> on_lost) {
+std::unique_ptr<comm::Communicator> make_communicator(const TrainerConfig& config,
+                                                      const std::optional<WorkerEnv>& env,
+                                                      std::function<void(const Error&)> on_lost) {
   require_codec_for_those_who_sum(config, env);
+  require_what_servers_can(config, env);
   if (trains_apart(config, env)) return comm::make_solo_communicator();
   auto communicator = join(config, env, std::move(on_lost));
   require_whole_world(communicator->size(), lookup_environment);

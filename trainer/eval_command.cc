@@ -12,6 +12,7 @@
 #include "trainer/confusion.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/graph/models/models.h"
+#include "trainer/train/averaged_weights.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
@@ -26,6 +27,7 @@ namespace fs = std::filesystem;
 std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) {
   checkpoint::Loaded loaded = checkpoint::load_from(path);
   for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
+  if (train::take_averages(loaded.contents)) fmt::print(stderr, "weights: their average\n");
   return {loaded.path, std::move(loaded.contents)};
 }
 
@@ -87,15 +89,14 @@ int run_eval(const CommandLine& line) {
   return 0;
 }
 
-// The model's file of a checkpoint is what other programs read: verified, then copied, or written
-// as NumPy reads it.
+// The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
   const auto [path, contents] = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
   if (line.format == "npz") {
     checkpoint::export_npz(files, contents.model, line.output);
   } else {
-    checkpoint::export_model(files, path, line.output);
+    checkpoint::export_safetensors(files, contents.model, line.output);
   }
   fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
              contents.state.step, path.string());

@@ -15,6 +15,7 @@
 #include "trainer/graph/models/models.h"
 #include "trainer/picture/decode.h"
 #include "trainer/picture_files.h"
+#include "trainer/train/averaged_weights.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
 #include "trainer/train/start_up.h"
@@ -30,10 +31,9 @@ constexpr std::int64_t kMostClasses = 1 << 20;
 constexpr std::size_t kMostCharacters = 200;  // of a class name
 
 // What a checkpoint's own configuration says of the model and of how images are prepared.
-constexpr auto kKeys = std::to_array<std::string_view>({
-    "model",         "precision",        "convolution",      "data.format",
-    "data.augment",  "data.evalAugment", "data.orientation", "data.decode",
-    "data.channels", "data.shape"});
+constexpr auto kKeys = std::to_array<std::string_view>(
+    {"model", "precision", "convolution", "data.format", "data.augment", "data.evalAugment",
+     "data.orientation", "data.decode", "data.channels", "data.shape"});
 
 [[noreturn]] void refuse(const fs::path& checkpoint, const std::string& what) {
   throw Error(ExitCode::kBadInput, fmt::format("[checkpoint] {}: {}", checkpoint.string(), what));
@@ -155,7 +155,8 @@ class Printer {
 }  // namespace
 
 int run_predict(const CommandLine& line) {
-  const checkpoint::Loaded loaded = checkpoint::load_from(line.checkpoint);
+  checkpoint::Loaded loaded = checkpoint::load_from(line.checkpoint);
+  if (train::take_averages(loaded.contents)) fmt::print(stderr, "weights: their average\n");
   for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
   const contract::TrainerConfig config = config_of(loaded);
   const train::TrainOptions options = make_train_options(config, std::nullopt);

@@ -21,6 +21,7 @@ constexpr double kGreatest = 9223372036854774784.0;
 constexpr auto kSections = std::to_array<std::pair<std::string_view, const char*>>({
     {"data", "What is read, by whom, and how it is changed."},
     {"optimizer", "The rule by which weights follow gradients, and its parameters."},
+    {"ema", "The average of the weights that is evaluated."},
     {"lrSchedule", "How the learning rate changes over the run."},
     {"loss", "Cross-entropy, and what is done to it."},
     {"communication", "What carries gradients between ranks."},
@@ -51,8 +52,7 @@ std::string meaning(const Field& field) {
   if (!field.default_text.empty()) text += fmt::format(" Default: {}.", field.default_text);
   if (!field.only_key.empty())
     text += fmt::format(" Only with {} {}.", field.only_key, joined(field.only_values));
-  if (!field.later.empty())
-    text += fmt::format(" Not in this version: {}.", joined(field.later));
+  if (!field.later.empty()) text += fmt::format(" Not in this version: {}.", joined(field.later));
   return text;
 }
 
@@ -71,8 +71,13 @@ Json numeric(const Field& field, const char* type) {
 }
 
 Json whole(const Field& field) {
-  if (!field.zero_word.empty()) return {{kIntOrString, true}};
+  if (!field.words.empty()) return {{kIntOrString, true}};
   return numeric(field, "integer");
+}
+
+Json number(const Field& field) {
+  if (!field.words.empty()) return {{kKeepUnknown, true}};  // a number or a word
+  return numeric(field, "number");
 }
 
 Json choice(const Field& field) {
@@ -91,11 +96,8 @@ Json value_schema(const Field& field) {
           [&](std::int64_t*) { return whole(field); },
           [&](std::optional<std::int64_t>*) { return whole(field); },
           [&](std::uint64_t*) { return whole(field); },
-          [&](double*) { return numeric(field, "number"); },
-          [&](std::optional<double>*) -> Json {
-            if (!field.zero_word.empty()) return {{kKeepUnknown, true}};  // a number or the word
-            return numeric(field, "number");
-          },
+          [&](double*) { return number(field); },
+          [&](std::optional<double>*) { return number(field); },
           [](std::string*) -> Json { return {{"type", "string"}}; },
           [&](std::vector<std::int64_t>*) { return list_of(numeric(field, "integer")); },
           [&](std::vector<double>*) { return list_of(numeric(field, "number")); },

@@ -196,22 +196,44 @@ void set_schedule(Draft& draft) {
             Json{{"name", "multistep"}, {"milestones", milestones}, {"gamma", factor}});
 }
 
+// Value. What MXNet's scripts make of a name: MXNet's own defaults but for rate, decay and, where
+// they pass it on, momentum.
+struct Optimizer {
+  std::string_view theirs;
+  std::string_view ours;
+  bool has_form = false;
+  bool has_momentum = false;
+  double epsilon = 0;
+};
+constexpr auto kOptimizers = std::to_array<Optimizer>({
+    {.theirs = "nag", .ours = "nesterov", .has_form = true, .has_momentum = true},
+    {.theirs = "adam", .ours = "adam", .epsilon = 1e-8},
+    {.theirs = "rmsprop", .ours = "rmsprop", .has_form = true, .epsilon = 1e-8},
+    {.theirs = "adagrad", .ours = "adagrad", .has_form = true, .epsilon = 1e-7},
+    {.theirs = "adadelta", .ours = "adadelta", .epsilon = 1e-5},
+    {.theirs = "signum", .ours = "signum", .has_momentum = true},
+    {.theirs = "signsgd", .ours = "signum"},
+    {.theirs = "lars", .ours = "lars"},
+    {.theirs = "lamb", .ours = "lamb"},
+});
+
 void set_optimizer(Draft& draft) {
   const std::string name = kept(draft, kOptimizer, "sgd");
   if (const std::string momentum = kept(draft, kMomentum); !momentum.empty())
     draft.put("training.optimizer.momentum", job::plain_scalar(momentum));
   if (name == "sgd") return;
-  if (name == "nag") {
-    draft.put("training.optimizer.name", "nesterov");
-  } else if (name == "adam") {
-    draft.put("training.optimizer.name", "adam");
-    draft.put("training.optimizer.epsilon", 1e-8);
-    draft.remove("training.optimizer.form");
-    draft.remove("training.optimizer.momentum");
-  } else {
+  const auto* known = std::ranges::find(kOptimizers, name, &Optimizer::theirs);
+  if (known == kOptimizers.end()) {
     draft.no_place("--optimizer " + name,
-                   "sgd, nag and adam are translated; for others say training.optimizer.name");
+                   "not translated: say training.optimizer.name, whose words are another's rules");
+    return;
   }
+  draft.put("training.optimizer.name", known->ours);
+  if (known->epsilon > 0) draft.put("training.optimizer.epsilon", known->epsilon);
+  if (!known->has_form) draft.remove("training.optimizer.form");
+  if (!known->has_momentum) draft.remove("training.optimizer.momentum");
+  if (name == "signsgd" || name == "lars") draft.put("training.optimizer.momentum", 0);
+  if (name == "adadelta") draft.put("training.optimizer.lr", 1);
 }
 
 // Names that a kvstore has, and what they make of the job.
@@ -255,7 +277,7 @@ void set_batch(Draft& draft) {
 
 void set_others(Draft& draft) {
   if (const std::string type = kept(draft, kType); type == "float16")
-    draft.no_place("--dtype float16", "not in this version: precision: fp16; write bf16");
+    draft.put("training.precision", "fp16");
   const std::string compression = kept(draft, kCompression, "none");
   if (compression == "none") return;
   draft.put("training.communication.compression", compression);

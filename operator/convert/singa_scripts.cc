@@ -109,9 +109,7 @@ void end_train(const Launch& launch, Draft& draft) {
   set_model(draft);
   set_data(draft);
   set_exchange(launch, draft);
-  if (kept(draft, kPrecision, "float32") != "float32")
-    draft.no_place("-p " + kept(draft, kPrecision),
-                   "not in this version: precision: fp16; write bf16");
+  if (kept(draft, kPrecision, "float32") != "float32") draft.put("training.precision", "fp16");
   end_common(launch, draft);
 }
 

@@ -8,6 +8,7 @@
 #include "operator/job/roles.h"
 #include "operator/job/words.h"
 #include "operator/job/worker_spec.h"
+#include "trainer/contract/config/config_rules.h"
 #include "trainer/contract/printable.h"
 #include "trainer/contract/config/text.h"
 
@@ -236,6 +237,10 @@ void check_training(const TrainingJob& job, Problems& problems) {
   if (config.communication.partial > 1 && has_servers)
     problems.push_back({"spec.training.communication.partial", 0,
                         "is for strategy AllReduce; write 1, or set the strategy"});
+  const std::string lacking = contract::lacks_with_servers(config);
+  if (has_servers && !lacking.empty())
+    problems.push_back({"spec.training." + lacking, 0,
+                        "is for strategy AllReduce; leave it out, or set the strategy"});
   if (has_servers && (config.device == Device::kCuda || asks_for_cuda(job.spec)))
     problems.push_back({"spec.strategy", 0,
                         "servers and GPUs do not go together in this version; write AllReduce, or "

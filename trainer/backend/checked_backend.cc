@@ -30,27 +30,22 @@ Tolerance float_tolerance(StepKind kind, Op op) {
   return kind == StepKind::kForward ? row.forward : row.backward;
 }
 
-// bf16: what is written is rounded to 8 bits, so neighbours differ by up to 2^-7 of the value;
-// gradients of parameters are float32, but stand on inputs that a backend may round at another
-// place.
-Tolerance bfloat16_tolerance(StepKind kind, Op op) {
-  const Tolerance exact = float_tolerance(kind, op);
-  constexpr double kNeighbour = 0x1.0p-7;
-  return {exact.relative + kNeighbour, exact.of_largest + kNeighbour / 2, exact.outliers};
-}
-
-bool computes_in_bfloat16(const graph::Program& program, const graph::Step& step) {
-  const auto is_bfloat16 = [&](int edge) {
-    return program.edges[at(edge)].type == DataType::kBFloat16;
+bool computes_narrow(const graph::Program& program, const graph::Step& step) {
+  const auto is_narrow = [&](int edge) {
+    return program.edges[at(edge)].type != DataType::kFloat32;
   };
-  return std::ranges::any_of(step.reads, is_bfloat16) ||
-         std::ranges::any_of(step.writes, is_bfloat16);
+  return std::ranges::any_of(step.reads, is_narrow) || std::ranges::any_of(step.writes, is_narrow);
 }
 
+// What is written is rounded, to 8 bits (bf16) or 11 (fp16), so neighbours differ by up to 2^-7 or
+// 2^-10 of the value; gradients of parameters are float32, but stand on inputs that a backend may
+// round at another place.
 Tolerance tolerance_of(const graph::Program& program, const graph::Step& step) {
-  const Op op = program.graph.nodes[at(step.node)].op;
-  return computes_in_bfloat16(program, step) ? bfloat16_tolerance(step.kind, op)
-                                             : float_tolerance(step.kind, op);
+  const Tolerance exact = float_tolerance(step.kind, program.graph.nodes[at(step.node)].op);
+  if (!computes_narrow(program, step)) return exact;
+  const bool half = graph::narrow_type(program.graph) == DataType::kFloat16;
+  const double neighbour = half ? 0x1.0p-10 : 0x1.0p-7;
+  return {exact.relative + neighbour, exact.of_largest + neighbour / 2, exact.outliers};
 }
 
 bool agree(double expected, double actual, double allowed) {

@@ -1,5 +1,6 @@
 #include "trainer/backend/host_update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainer/backend/control.h"
@@ -35,6 +36,16 @@ std::optional<std::int64_t> count_update(const Parameters& parameters) {
   return count;
 }
 
+float gradient_factor(const optim::UpdateRule& rule, const Parameters& parameters) {
+  if (rule.clip_norm == 0) return 1;
+  double sum = 0;
+  for (const tensor::Segment& segment : parameters.layout().segments) {
+    if (tensor::is_trainable(segment.kind))
+      sum += optim::sum_of_squares(host_span(parameters.gradients(segment)));
+  }
+  return optim::clip_factor(rule.clip_norm, sum);
+}
+
 void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& step,
                      const Parameters& parameters, int first, int last) {
   for (int i = first; i < last; ++i) {
@@ -47,6 +58,23 @@ void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& ste
       part.slots[static_cast<std::size_t>(slot)] = host_span(parameters.slot(slot, segment));
     }
     optim::update(rule, step, part);
+  }
+}
+
+void divide_gradients(const Parameters& parameters, double divisor, int first, int last) {
+  const auto factor = static_cast<float>(1 / divisor);
+  for (int i = first; i < last; ++i) {
+    const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
+    if (!tensor::is_trainable(segment.kind)) continue;
+    for (float& gradient : host_span(parameters.gradients(segment))) gradient *= factor;
+  }
+}
+
+void exchange_weights(const Parameters& parameters, int slot) {
+  for (const tensor::Segment& segment : parameters.layout().segments) {
+    if (!tensor::is_trainable(segment.kind)) continue;
+    std::ranges::swap_ranges(host_span(parameters.weights(segment)),
+                             host_span(parameters.slot(slot, segment)));
   }
 }
 

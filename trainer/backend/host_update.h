@@ -12,14 +12,24 @@ namespace coxswain::backend {
 // Without infinities and NaN.
 bool all_finite(std::span<const float> values);
 
-// The two halves of Backend::update on a host, for parameters in its memory.
+// Backend::update in its parts, and what else a host does to parameters in its memory.
 
 // Judges the step and leaves the verdict in the control segment; the count with this update, or
 // nothing when the step is skipped.
 std::optional<std::int64_t> count_update(const Parameters& parameters);
 
+// By what all gradients are multiplied, where the rule clips them by their norm: the squares of
+// each trainable segment are summed in the order of the buffer.
+float gradient_factor(const optim::UpdateRule& rule, const Parameters& parameters);
+
 // Runs the optimizer over segments [first, last).
 void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& step,
                      const Parameters& parameters, int first, int last);
+
+// Divides what trainable segments [first, last) have in the gradients.
+void divide_gradients(const Parameters& parameters, double divisor, int first, int last);
+
+// Trainable weights and what the slot holds of them change places.
+void exchange_weights(const Parameters& parameters, int slot);
 
 }  // namespace coxswain::backend

@@ -26,6 +26,8 @@ struct State {
   std::int64_t rolled_over = 0;       // samples of earlier epochs that it began with
   std::int64_t total_steps = 0;       // of the schedule
   std::int64_t skipped_in_a_row = 0;  // non-finite steps
+  double loss_scale = 1;              // of the next step
+  std::int64_t clean_steps = 0;       // since it changed
   int world_size = 1;
   std::int64_t global_batch = 0;  // of the first start
   std::int64_t attempt = 0;
@@ -39,11 +41,11 @@ struct State {
   double watched_best = 0;          // of what earlyStopping.metric says
   std::int64_t watched_epoch = 0;   // from 1, of that best; 0: there is none yet
   std::int64_t without_better = 0;  // evaluations since
-  bool finished = false;                          // training reached its end
-  bool pushes_exactly = false;                    // since a codec of pushes did not pay
-  std::string fingerprint;                        // of the numbers: library, ISA, threads, kernels
-  std::map<std::string, std::string> identity;    // configuration keys that must not change
-  std::map<std::string, std::string> trajectory;  // ... that may, with a warning
+  bool finished = false;            // training reached its end
+  bool pushes_exactly = false;      // since a codec of pushes did not pay
+  std::string fingerprint;          // of the numbers: library, ISA, threads, kernels
+  std::map<std::string, std::string> identity;      // configuration keys that must not change
+  std::map<std::string, std::string> trajectory;    // ... that may, with a warning
   std::map<std::string, std::string> dataset = {};  // what was trained on; empty: not known
   bool operator==(const State&) const = default;
 };

@@ -48,6 +48,12 @@ FileEntry ChunkedWriter::finish() {
   return std::move(entry_);
 }
 
+void append_safetensors(ChunkedWriter& file, const std::vector<NamedTensor>& tensors) {
+  const std::string header = encode_safetensors_header(tensors);
+  file.append(std::as_bytes(std::span(header)));
+  for (const NamedTensor& tensor : tensors) file.append(std::as_bytes(std::span(tensor.values)));
+}
+
 ChunkedReader::ChunkedReader(FileSystem& files, const std::filesystem::path& folder,
                              const FileEntry& entry)
     : files_(files),

@@ -27,6 +27,9 @@ class ChunkedWriter {
   std::vector<std::byte> chunk_;
 };
 
+// All of a safetensors file.
+void append_safetensors(ChunkedWriter& file, const std::vector<NamedTensor>& tensors);
+
 // Resource. Hands out a file's bytes in order, each only after the chunk it lies in was checked.
 // Throws Error (65) when the file does not have the size or the checksums of `entry`.
 class ChunkedReader {

@@ -47,14 +47,6 @@ void check_output(const Path& output) {
   }
 }
 
-void copy(FileSystem& files, const Path& from, ChunkedWriter& target) {
-  OpenFile source = files.open(from);
-  std::vector<std::byte> chunk(kChunkBytes);
-  while (const std::size_t count = files.read(source, chunk)) {
-    target.append(std::span(chunk).first(count));
-  }
-}
-
 // What `write` appends, under the name `output` when all of it is written.
 void write_whole(FileSystem& files, const Path& output,
                  const std::function<void(ChunkedWriter&)>& write) {
@@ -88,9 +80,9 @@ ZipMember member_of(const NamedTensor& tensor) {
 
 }  // namespace
 
-void export_model(FileSystem& files, const Path& checkpoint, const Path& output) {
-  write_whole(files, output,
-              [&](ChunkedWriter& target) { copy(files, checkpoint / kModelFile, target); });
+void export_safetensors(FileSystem& files, const std::vector<NamedTensor>& tensors,
+                        const Path& output) {
+  write_whole(files, output, [&](ChunkedWriter& target) { append_safetensors(target, tensors); });
 }
 
 void export_npz(FileSystem& files, const std::vector<NamedTensor>& tensors, const Path& output) {

@@ -16,7 +16,9 @@ using nlohmann::ordered_json;
 // 3: pushes_exactly is true; written only then, so that older programs read all others.
 // 4: class names, and what evaluations are compared with; alike, and pushes_exactly always stands
 // there.
-constexpr std::int64_t kStateVersion = 4;
+// 5: a loss scale other than 1, alike; what came with 4 always stands there.
+constexpr std::int64_t kStateVersion = 5;
+constexpr std::int64_t kScoresVersion = 4;
 constexpr std::int64_t kExactVersion = 3;
 constexpr std::int64_t kUsualVersion = 2;
 constexpr int kMaxDepth = 2;
@@ -49,13 +51,16 @@ std::vector<std::string> decode_names(const json& array, std::string_view where)
   return names;
 }
 
-bool needs_newest(const State& state) {
+constexpr double kMaxLossScale = 16777216;
+
+bool tells_scores(const State& state) {
   return !state.class_names.empty() || state.best_accuracy >= 0 || state.watched_epoch > 0 ||
          state.without_better > 0;
 }
 
 std::int64_t version_of(const State& state) {
-  if (needs_newest(state)) return kStateVersion;
+  if (state.loss_scale != 1) return kStateVersion;
+  if (tells_scores(state)) return kScoresVersion;
   return state.pushes_exactly ? kExactVersion : kUsualVersion;
 }
 
@@ -84,12 +89,16 @@ std::string encode(const State& state) {
                          {"trajectory", json(state.trajectory)},
                          {"dataset", json(state.dataset)}};
   if (version_of(state) >= kExactVersion) object["pushes_exactly"] = state.pushes_exactly;
-  if (needs_newest(state)) {
+  if (version_of(state) >= kScoresVersion) {
     object["class_names"] = state.class_names;
     object["best_accuracy"] = state.best_accuracy;
     object["watched_best"] = state.watched_best;
     object["watched_epoch"] = state.watched_epoch;
     object["without_better"] = state.without_better;
+  }
+  if (version_of(state) >= kStateVersion) {
+    object["loss_scale"] = state.loss_scale;
+    object["clean_steps"] = state.clean_steps;
   }
   // A path in the configuration need not be UTF-8.
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -127,12 +136,16 @@ State decode_state(std::string_view text, std::string_view where) {
     state.dataset = decode_texts(fields.object("dataset"), "dataset", where);
   }
   if (version >= kExactVersion) state.pushes_exactly = fields.boolean("pushes_exactly");
-  if (version >= kStateVersion) {
+  if (version >= kScoresVersion) {
     state.class_names = decode_names(fields.array("class_names"), where);
     state.best_accuracy = fields.number("best_accuracy", -1, 1);
     state.watched_best = fields.number("watched_best");
     state.watched_epoch = fields.integer("watched_epoch", 0, kMaxEpoch + 1);
     state.without_better = fields.integer("without_better", 0, kMaxEpoch);
+  }
+  if (version >= kStateVersion) {
+    state.loss_scale = fields.number("loss_scale", 1, kMaxLossScale);
+    state.clean_steps = fields.integer("clean_steps", 0, kMaxSteps);
   }
   fields.finish();
   return state;

@@ -59,9 +59,7 @@ void check_tensors(const std::vector<NamedTensor>& tensors) {
 FileEntry write_tensors(FileSystem& files, const Path& path,
                         const std::vector<NamedTensor>& tensors) {
   ChunkedWriter writer(files, path);
-  const std::string header = encode_safetensors_header(tensors);
-  writer.append(std::as_bytes(std::span(header)));
-  for (const NamedTensor& tensor : tensors) writer.append(std::as_bytes(std::span(tensor.values)));
+  append_safetensors(writer, tensors);
   return writer.finish();
 }
 

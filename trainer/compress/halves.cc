@@ -31,9 +31,9 @@ void decode_as(std::span<const std::byte> bytes, const FromHalf& from_half,
 
 }  // namespace
 
-void encode_fp16(const Encoding& to) { encode_as(to, to_fp16, from_fp16); }
+void encode_fp16(const Encoding& to) { encode_as(to, to_fp16, tensor::from_float16); }
 void decode_fp16(std::span<const std::byte> bytes, std::span<float> gradients) {
-  decode_as(bytes, from_fp16, gradients);
+  decode_as(bytes, tensor::from_float16, gradients);
 }
 
 void encode_bf16(const Encoding& to) { encode_as(to, to_bf16, tensor::from_bfloat16); }

@@ -36,10 +36,7 @@ class Differentiation {
       program_.edges.push_back({node.name, node.shape, node.type});
     program_.gradient_edges.assign(graph.nodes.size(), -1);
     contributions_.resize(graph.nodes.size());
-    if (std::ranges::any_of(graph.nodes,
-                            [](const Node& n) { return n.type == DataType::kBFloat16; })) {
-      gradient_type_ = DataType::kBFloat16;
-    }
+    gradient_type_ = narrow_type(graph);
   }
 
   Program run() && {

@@ -36,9 +36,24 @@ std::string to_text(const Graph& graph) {
     for (const int input : node.inputs) inputs.push_back(node_of(graph, input).name);
     text += fmt::format("{} = {}({}){} : {} {}\n", node.name, operation(node.op).name,
                         fmt::join(inputs, ", "), attributes_text(node), tensor::to_text(node.shape),
-                        node.type == DataType::kFloat32 ? "f32" : "bf16");
+                        name_of(node.type));
   }
   return text;
+}
+
+DataType narrow_type(const Graph& graph) {
+  const auto found = std::ranges::find_if(
+      graph.nodes, [](const Node& node) { return node.type != DataType::kFloat32; });
+  return found == graph.nodes.end() ? DataType::kFloat32 : found->type;
+}
+
+DataType product_type(const Graph& graph, const Node& node) {
+  if (node.type != DataType::kFloat32) return node.type;
+  for (const int input : node.inputs) {
+    const DataType type = node_of(graph, input).type;
+    if (type != DataType::kFloat32) return type;
+  }
+  return DataType::kFloat32;
 }
 
 std::vector<int> reader_counts(const Graph& graph) {

@@ -70,7 +70,7 @@ struct Node {
   std::string name = {};         // unique; prefix of its parameters' names
   std::vector<int> inputs = {};  // indices of earlier nodes
   std::int64_t channels = 0;     // Conv2d, Dense: outputs K
-  int kernel = 0;             // Conv2d, MaxPool, AvgPool: square window
+  int kernel = 0;                // Conv2d, MaxPool, AvgPool: square window
   int stride = 1;
   int pad = 0;
   bool bias = false;          // Conv2d, Dense
@@ -101,6 +101,11 @@ struct Graph {
 
 std::string_view name_of(Activation activation);
 std::string to_text(const Graph& graph);
+
+// The type that is not float32, of a graph that has one: activations and products are of it.
+DataType narrow_type(const Graph& graph);
+// What a node rounds weights and inputs to before it multiplies them.
+DataType product_type(const Graph& graph, const Node& node);
 
 // How many inputs of later nodes each node's output is.
 std::vector<int> reader_counts(const Graph& graph);
@@ -156,8 +161,7 @@ class Builder {
         {.op = Op::kAvgPool, .inputs = {x}, .kernel = kernel, .stride = stride, .pad = pad});
   }
   int dropout(int x, std::string name, float rate) {
-    return append(
-        {.op = Op::kDropout, .name = std::move(name), .inputs = {x}, .rate = rate});
+    return append({.op = Op::kDropout, .name = std::move(name), .inputs = {x}, .rate = rate});
   }
   int relu(int x) { return append({.op = Op::kRelu, .inputs = {x}}); }
   int tanh(int x) { return append({.op = Op::kTanh, .inputs = {x}}); }

@@ -47,6 +47,18 @@ bool takes_activation(const Node& node) {
   return operation(node.op).fuses != Fuses::kNothing && node.activation == Activation::kNone;
 }
 
+DataType type_of(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      break;
+    case Precision::kBf16:
+      return DataType::kBFloat16;
+    case Precision::kFp16:
+      return DataType::kFloat16;
+  }
+  return DataType::kFloat32;
+}
+
 // For each node: whether every reader of its output is a Dense.
 std::vector<bool> read_by_dense_alone(const Graph& graph) {
   std::vector<bool> result(graph.nodes.size(), true);
@@ -77,10 +89,10 @@ Graph infer_shapes(Graph graph, std::int64_t batch_size) {
 }
 
 Graph assign_types(Graph graph, Precision precision) {
+  const DataType type = type_of(precision);
   for (Node& node : graph.nodes) {
-    const bool wide = &node == &graph.input() || &node == &graph.logits() ||
-                      &node == &graph.loss() || precision == Precision::kFp32;
-    node.type = wide ? DataType::kFloat32 : DataType::kBFloat16;
+    const bool wide = &node == &graph.input() || &node == &graph.logits() || &node == &graph.loss();
+    node.type = wide ? DataType::kFloat32 : type;
   }
   return graph;
 }

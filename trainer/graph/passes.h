@@ -12,7 +12,7 @@ enum class Mode { kTraining, kEvaluation };
 // and both shapes when a window does not fit or the inputs of Add differ.
 Graph infer_shapes(Graph graph, std::int64_t batch_size);
 
-// Gives every node its DataType: bf16 everywhere but the input and the logits.
+// Gives every node its DataType: the precision's everywhere but at the input and the logits.
 Graph assign_types(Graph graph, Precision precision);
 
 // Folds Relu and Tanh into the Conv2d, Dense, BatchNorm or Add before them (when that has no other

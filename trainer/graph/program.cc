@@ -75,8 +75,7 @@ std::string to_text(const Program& program) {
   text += "\ngradient edges\n";
   for (std::size_t i = program.graph.nodes.size(); i < program.edges.size(); ++i) {
     const Edge& edge = program.edges[i];
-    text += fmt::format("{} : {} {}\n", edge.name, tensor::to_text(edge.shape),
-                        edge.type == DataType::kFloat32 ? "f32" : "bf16");
+    text += fmt::format("{} : {} {}\n", edge.name, tensor::to_text(edge.shape), name_of(edge.type));
   }
   text += "\nsteps\n";
   for (const Step& step : program.steps) text += step_text(program, step);

@@ -186,6 +186,31 @@ struct CenteredRmsPropMomentum : RmsBase {
   }
 };
 
+// You et al. 2020, as MXNet's lamb_update_phase1 and 2: moments first, then a step in their
+// direction, which needs the length of all of it.
+struct LambMoments : Adam {
+  using Adam::Adam;
+  [[gnu::always_inline]] constexpr void shrink(float, float&) const {}
+  [[gnu::always_inline]] constexpr void operator()(float gradient, float&, float& mean,
+                                                   float& square) const {
+    mean = beta1 * mean + (1 - beta1) * gradient;
+    square = beta2 * square + (1 - beta2) * (gradient * gradient);
+  }
+};
+
+struct LambDirection {
+  constexpr LambDirection(const UpdateRule& rule, const UpdateStep& step)
+      : bias(static_cast<float>(1 - power(static_cast<double>(step.momentum), step.update_count))),
+        root_bias(static_cast<float>(
+            std::sqrt(1 - power(static_cast<double>(rule.beta2), step.update_count)))),
+        epsilon(rule.epsilon) {}
+  [[gnu::always_inline]] constexpr float operator()(float mean, float square, float decay,
+                                                    float w) const {
+    return mean / bias / (std::sqrt(square) / root_bias + epsilon) + decay * w;
+  }
+  float bias, root_bias, epsilon;
+};
+
 constexpr float sign(float x) { return static_cast<float>(x > 0) - static_cast<float>(x < 0); }
 
 struct PlainSignum : PlainSgd {
@@ -205,6 +230,14 @@ struct Signum : Sgd {
   }
 };
 
+// The gradient as the rule takes it.
+[[gnu::always_inline]] constexpr float clipped(const UpdateRule& rule, const UpdateStep& step,
+                                               float gradient) {
+  const float shorter = gradient * step.gradient_factor;
+  const float below = shorter < rule.clip_value ? shorter : rule.clip_value;
+  return below > -rule.clip_value ? below : -rule.clip_value;
+}
+
 // The gradient with its decay, which some formulas take from the weight itself.
 template <class Formula>
 [[gnu::always_inline]] constexpr float decayed(const Formula& formula, float gradient, float decay,
@@ -223,7 +256,8 @@ void one_of(bool first, const Visit& visit) {
   return first ? visit(std::type_identity<First>()) : visit(std::type_identity<Second>());
 }
 
-// Calls visit(std::type_identity<Formula>()) with the rule's, for as many slots as are kept.
+// Calls visit(std::type_identity<Formula>()) with the rule's, for as many slots as it keeps, its
+// average not counted.
 template <class Visit>
 void with_formula(const UpdateRule& rule, int slots, const Visit& visit) {
   const bool mxnet = rule.form == MomentumForm::kMxnet;
@@ -247,6 +281,10 @@ void with_formula(const UpdateRule& rule, int slots, const Visit& visit) {
       return visit(std::type_identity<AdaDelta>());
     case OptimizerKind::kSignum:
       return one_of<PlainSignum, Signum>(slots == 0, visit);
+    case OptimizerKind::kLars:  // at the tensor's own rate
+      return one_of<PlainSgd, MxnetSgd>(slots == 0, visit);
+    case OptimizerKind::kLamb:
+      return visit(std::type_identity<LambMoments>());
   }
 }
 

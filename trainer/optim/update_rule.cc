@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <type_traits>
 
 #include "trainer/optim/formulas.h"
+#include "trainer/tensor/data_type.h"
 
 namespace coxswain::optim {
 
@@ -15,7 +17,8 @@ using tensor::SegmentKind;
 // One loop a formula, so that the compiler vectorises it. The formula comes as a copy, which no
 // store through a pointer can change.
 template <class Formula>
-[[gnu::always_inline]] inline void loop(Formula formula, float decay, const SegmentPart& part) {
+[[gnu::always_inline]] inline void loop(Formula formula, UpdateRule rule, UpdateStep step,
+                                        float decay, const SegmentPart& part) {
   float* __restrict w = part.weights.data();
   const float* __restrict g = part.gradients.data();
   float* __restrict slot0 = part.slots[0].data();
@@ -23,7 +26,7 @@ template <class Formula>
   float* __restrict slot2 = part.slots[2].data();
   const std::size_t count = part.weights.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const float gradient = decayed(formula, g[i], decay, w[i]);
+    const float gradient = decayed(formula, clipped(rule, step, g[i]), decay, w[i]);
     if constexpr (std::is_invocable_v<Formula, float, float&>) {
       formula(gradient, w[i]);
     } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
@@ -37,24 +40,26 @@ template <class Formula>
 }
 
 template <class Formula>
-[[gnu::target("arch=x86-64-v4")]] void loop_avx512(Formula formula, float decay,
+[[gnu::target("arch=x86-64-v4")]] void loop_avx512(const Formula& formula, const UpdateRule& rule,
+                                                   const UpdateStep& step, float decay,
                                                    const SegmentPart& part) {
-  loop(formula, decay, part);
+  loop(formula, rule, step, decay, part);
 }
 
 template <class Formula>
-[[gnu::target("arch=x86-64-v3")]] void loop_avx2(Formula formula, float decay,
+[[gnu::target("arch=x86-64-v3")]] void loop_avx2(const Formula& formula, const UpdateRule& rule,
+                                                 const UpdateStep& step, float decay,
                                                  const SegmentPart& part) {
-  loop(formula, decay, part);
+  loop(formula, rule, step, decay, part);
 }
 
 // By hand, because programs with target_clones crash under ThreadSanitizer before main.
 template <class Formula>
 void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const SegmentPart& part) {
   const Formula formula(rule, step);
-  if (__builtin_cpu_supports("x86-64-v4")) return loop_avx512(formula, decay, part);
-  if (__builtin_cpu_supports("x86-64-v3")) return loop_avx2(formula, decay, part);
-  loop(formula, decay, part);
+  if (__builtin_cpu_supports("x86-64-v4")) return loop_avx512(formula, rule, step, decay, part);
+  if (__builtin_cpu_supports("x86-64-v3")) return loop_avx2(formula, rule, step, decay, part);
+  loop(formula, rule, step, decay, part);
 }
 
 using Names = std::span<const std::string_view>;
@@ -65,18 +70,49 @@ constexpr std::string_view kDeltas[] = {"square_avg", "acc_delta"};
 constexpr std::string_view kSquare[] = {"square_avg", "momentum_buffer"};
 constexpr std::string_view kVariance[] = {"square_avg", "grad_avg", "momentum_buffer"};
 
+// You et al. 2017, as MXNet's LARS: weights alone have a rate of their own.
+float lars_rate(const UpdateRule& rule, const UpdateStep& step, float decay,
+                const SegmentPart& part) {
+  if (part.kind != SegmentKind::kWeight) return step.lr;
+  const double weights = std::sqrt(sum_of_squares(part.weights));
+  const double gradients =
+      std::sqrt(sum_of_squares(part.gradients)) * static_cast<double>(step.gradient_factor);
+  if (weights == 0 || gradients == 0) return step.lr;
+  return static_cast<float>(step.lr * (rule.eta * weights / (gradients + decay * weights)));
+}
+
+// The second half of LAMB, after the moments.
+void follow_lamb(const UpdateRule& rule, const UpdateStep& step, float decay,
+                 const SegmentPart& part) {
+  const LambDirection direction(rule, step);
+  const auto at = [&](std::size_t i) {
+    return direction(part.slots[0][i], part.slots[1][i], decay, part.weights[i]);
+  };
+  double squares = 0;
+  for (std::size_t i = 0; i < part.weights.size(); ++i)
+    squares += static_cast<double>(at(i)) * static_cast<double>(at(i));
+  const double weights = std::sqrt(sum_of_squares(part.weights));
+  const double ratio = weights > 0 && squares > 0 ? weights / std::sqrt(squares) : 1;
+  const auto rate = static_cast<float>(step.lr * ratio);
+  for (std::size_t i = 0; i < part.weights.size(); ++i) part.weights[i] -= rate * at(i);
+}
+
+void follow_weights(float decay, std::span<float> average, std::span<const float> weights) {
+  for (std::size_t i = 0; i < average.size(); ++i)
+    average[i] = decay * average[i] + (1 - decay) * weights[i];
+}
+
 void average(float momentum, float parts, std::span<float> running, std::span<const float> sums) {
   for (std::size_t i = 0; i < running.size(); ++i) {
     running[i] = averaged(running[i], sums[i], momentum, parts);
   }
 }
 
-}  // namespace
-
-std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_momentum) {
+Names formula_slots(const UpdateRule& rule, bool has_momentum) {
   switch (rule.kind) {
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
+    case OptimizerKind::kLamb:
       return kMoments;
     case OptimizerKind::kAdaGrad:
       return kSum;
@@ -89,9 +125,36 @@ std::span<const std::string_view> slot_names(const UpdateRule& rule, bool has_mo
     case OptimizerKind::kSgd:
     case OptimizerKind::kNesterov:
     case OptimizerKind::kSignum:
+    case OptimizerKind::kLars:
       break;
   }
   return has_momentum ? Names(kVelocity) : Names();
+}
+
+}  // namespace
+
+std::vector<std::string_view> slot_names(const UpdateRule& rule, bool has_momentum) {
+  const Names names = formula_slots(rule, has_momentum);
+  std::vector<std::string_view> all(names.begin(), names.end());
+  if (rule.ema_decay > 0) all.push_back(kAverageSlot);
+  return all;
+}
+
+// In lanes, so that a compiler may use vectors, and always the same.
+double sum_of_squares(std::span<const float> values) {
+  constexpr std::size_t kLanes = 16;
+  double sums[kLanes] = {};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    sums[i % kLanes] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  double sum = 0;
+  for (const double lane : sums) sum += lane;
+  return sum;
+}
+
+float clip_factor(float clip_norm, double sum) {
+  if (clip_norm == 0) return 1;
+  return static_cast<float>(
+      std::min(1.0, static_cast<double>(clip_norm) / (std::sqrt(sum) + 1e-6)));
 }
 
 bool decays(DecayScope scope, SegmentKind kind) {
@@ -107,11 +170,20 @@ void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& p
     return average(rule.statistic_momentum, step.statistic_parts, part.weights, part.gradients);
   }
   const float decay = decays(rule.decay_scope, part.kind) ? rule.weight_decay : 0;
-  const auto slots =
+  auto slots =
       std::ranges::count_if(part.slots, [](std::span<float> slot) { return !slot.empty(); });
+  if (rule.ema_decay > 0) --slots;
+  UpdateStep own = step;
+  if (rule.kind == OptimizerKind::kLars) own.lr = lars_rate(rule, step, decay, part);
   with_formula(rule, static_cast<int>(slots), [&]<class Formula>(std::type_identity<Formula>) {
-    apply<Formula>(rule, step, decay, part);
+    apply<Formula>(rule, own, decay, part);
   });
+  if (rule.kind == OptimizerKind::kLamb) follow_lamb(rule, step, decay, part);
+  if (rule.rounds_to_half) {
+    for (float& w : part.weights) w = tensor::round_to(tensor::DataType::kFloat16, w);
+  }
+  if (rule.ema_decay > 0)
+    follow_weights(rule.ema_decay, part.slots[static_cast<std::size_t>(slots)], part.weights);
 }
 
 }  // namespace coxswain::optim

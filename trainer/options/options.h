@@ -101,8 +101,19 @@ constexpr Words<GradientReduction, 2> words_of(GradientReduction) {
   return {{{GradientReduction::kMean, "mean"}, {GradientReduction::kMxnetSum, "mxnet-sum"}}};
 }
 
-enum class OptimizerKind { kSgd, kNesterov, kAdam, kAdamW, kRmsProp, kAdaGrad, kAdaDelta, kSignum };
-constexpr Words<OptimizerKind, 8> words_of(OptimizerKind) {
+enum class OptimizerKind {
+  kSgd,
+  kNesterov,
+  kAdam,
+  kAdamW,
+  kRmsProp,
+  kAdaGrad,
+  kAdaDelta,
+  kSignum,
+  kLars,
+  kLamb
+};
+constexpr Words<OptimizerKind, 10> words_of(OptimizerKind) {
   return {{{OptimizerKind::kSgd, "sgd"},
            {OptimizerKind::kNesterov, "nesterov"},
            {OptimizerKind::kAdam, "adam"},
@@ -110,10 +121,17 @@ constexpr Words<OptimizerKind, 8> words_of(OptimizerKind) {
            {OptimizerKind::kRmsProp, "rmsprop"},
            {OptimizerKind::kAdaGrad, "adagrad"},
            {OptimizerKind::kAdaDelta, "adadelta"},
-           {OptimizerKind::kSignum, "signum"}}};
+           {OptimizerKind::kSignum, "signum"},
+           {OptimizerKind::kLars, "lars"},
+           {OptimizerKind::kLamb, "lamb"}}};
 }
 constexpr bool has_betas(OptimizerKind kind) {
-  return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW;
+  return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW ||
+         kind == OptimizerKind::kLamb;
+}
+// A step of a tensor depends on how long all of it is.
+constexpr bool is_layerwise(OptimizerKind kind) {
+  return kind == OptimizerKind::kLars || kind == OptimizerKind::kLamb;
 }
 
 // Where the learning rate stands when it changes between steps, with G = g + wd w:
@@ -167,9 +185,20 @@ constexpr Words<LrScaling, 3> words_of(LrScaling) {
   return {{{LrScaling::kNone, "none"}, {LrScaling::kLinear, "linear"}, {LrScaling::kSqrt, "sqrt"}}};
 }
 
-enum class Precision { kFp32, kBf16 };
-constexpr Words<Precision, 2> words_of(Precision) {
-  return {{{Precision::kFp32, "fp32"}, {Precision::kBf16, "bf16"}}};
+enum class Precision { kFp32, kBf16, kFp16 };
+constexpr Words<Precision, 3> words_of(Precision) {
+  return {{{Precision::kFp32, "fp32"}, {Precision::kBf16, "bf16"}, {Precision::kFp16, "fp16"}}};
+}
+
+// Apex's names for what is computed in fp16: nothing; what products read and write (O1, O2, which
+// differ in how PyTorch is told so); the weights too.
+enum class AmpLevel { kNone, kO0, kO1, kO2, kO3 };
+constexpr Words<AmpLevel, 5> words_of(AmpLevel) {
+  return {{{AmpLevel::kNone, "none"},
+           {AmpLevel::kO0, "O0"},
+           {AmpLevel::kO1, "O1"},
+           {AmpLevel::kO2, "O2"},
+           {AmpLevel::kO3, "O3"}}};
 }
 
 enum class Convolution { kDirect, kWinograd };

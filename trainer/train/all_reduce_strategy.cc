@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainer/train/agreement.h"
+#include "trainer/train/averaged_weights.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/residuals.h"
 #include "trainer/train/timeline.h"
@@ -90,6 +91,7 @@ AllReduceStrategy::AllReduceStrategy(const StrategyInputs& inputs)
 
 void AllReduceStrategy::initialise(const graph::Program& training) {
   train::initialise(training, with_.options.seed, with_.backend, with_.parameters);
+  begin_average(with_.options.rule, with_.parameters);
   require_equal_weights(with_.communicator, with_.backend, with_.parameters);
 }
 

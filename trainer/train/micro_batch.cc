@@ -3,6 +3,8 @@
 #include <csignal>
 #include <optional>
 
+#include "trainer/backend/host_update.h"
+
 namespace coxswain::train {
 
 void fail_here(const TrainOptions& options, const AtStep& at, Phase phase) {
@@ -22,7 +24,7 @@ const data::HostBatch& next_batch(Started& now) {
 }  // namespace
 
 void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch& micro,
-                     double divisor, bool stop, const AtStep& at) {
+                     double count, bool stop, const AtStep& at) {
   fail_here(options, at, Phase::kLoad);
   const data::HostBatch& rows = next_batch(now);
   const backend::Parameters& parameters = *now.parameters;
@@ -33,6 +35,7 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
     now.strategy->begin_micro_batch(stop);
     backend::Executable& prepared =
         now.executables->get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
+    const double scale = now.state.loss_scale;
     const bool is_told = now.timeline != nullptr && now.timeline->is_on();
     std::optional<TimedExecutable> timed;
     if (is_told) timed.emplace(prepared, *now.timeline);
@@ -44,12 +47,17 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
                                   options.seed,
                                   rows.epoch,
                                   rows.valid,
-                                  divisor,
+                                  count / scale,
                                   rows.partner_labels,
                                   rows.shares});
     executable.write_sums(parameters.gradients(parameters.layout().control()));
     fail_here(options, at, Phase::kBackward);
-    backend::backward(executable, [&](int complete) { now.strategy->gradients_ready(complete); });
+    int unscaled = 0;
+    backend::backward(executable, [&](int complete) {
+      if (scale != 1) backend::divide_gradients(parameters, scale, unscaled, complete);
+      unscaled = complete;
+      now.strategy->gradients_ready(complete);
+    });
   }
   now.strategy->finish_micro_batch();
 }

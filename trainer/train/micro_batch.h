@@ -13,9 +13,9 @@ struct AtStep {
 // Kills the process where the options say so.
 void fail_here(const TrainOptions& options, const AtStep& at, Phase phase);
 
-// The loader's next batch through the model, and its gradients to the strategy. `divisor`: of the
-// gradients; `stop`: this rank was asked to.
+// The loader's next batch through the model, and its gradients to the strategy, without the loss
+// scale under which they were made. `count`: their divisor; `stop`: this rank was asked to.
 void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch& micro,
-                     double divisor, bool stop, const AtStep& at);
+                     double count, bool stop, const AtStep& at);
 
 }  // namespace coxswain::train

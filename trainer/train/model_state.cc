@@ -58,7 +58,7 @@ std::vector<float> read_canonical(backend::Backend& backend, const backend::Para
 
 }  // namespace
 
-std::span<const std::string_view> slot_names(const TrainOptions& options) {
+std::vector<std::string_view> slot_names(const TrainOptions& options) {
   const optim::Schedule& schedule = options.schedule;
   return optim::slot_names(options.rule, schedule.momentum > 0 || schedule.cycle_momentum);
 }
@@ -78,12 +78,12 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
 
 std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
                                                const backend::Parameters& parameters,
-                                               std::span<const std::string_view> slot_names) {
+                                               std::vector<std::string_view> slot_names) {
   struct Copy {
     ParameterLayout layout;
     tensor::Memory::Snapshot weights;
     std::vector<tensor::Memory::Snapshot> slots;
-    std::span<const std::string_view> slot_names;
+    std::vector<std::string_view> slot_names;
   };
   auto copy = std::make_shared<Copy>();
   copy->layout = parameters.layout();
@@ -91,7 +91,7 @@ std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
   for (int i = 0; i < parameters.num_slots(); ++i) {
     copy->slots.push_back(parameters.memory().snapshot(parameters.slot(i)));
   }
-  copy->slot_names = slot_names;
+  copy->slot_names = std::move(slot_names);
   return [copy, &backend] {
     const std::vector<float> weights = copy->weights();
     std::vector<std::vector<float>> slots;
@@ -111,8 +111,7 @@ std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
 }
 
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
-             const backend::Parameters& parameters,
-             std::span<const std::string_view> slot_names) {
+             const backend::Parameters& parameters, std::span<const std::string_view> slot_names) {
   TensorTable model(contents.model, [](const NamedTensor&) { return true; });
   TensorTable optimizer(contents.optimizer, [](const NamedTensor& t) { return !is_residual(t); });
   std::vector<Destination> destinations;

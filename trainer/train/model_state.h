@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "trainer/backend/backend.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -13,7 +14,7 @@
 namespace coxswain::train {
 
 // Names of the slots that the optimizer keeps under these options.
-std::span<const std::string_view> slot_names(const TrainOptions& options);
+std::vector<std::string_view> slot_names(const TrainOptions& options);
 
 // First values of every tensor, equal on all ranks without a message.
 void initialise(const graph::Program& training, std::uint64_t seed, backend::Backend& backend,
@@ -23,13 +24,12 @@ void initialise(const graph::Program& training, std::uint64_t seed, backend::Bac
 // on another thread. `backend` must outlive it.
 std::function<checkpoint::Contents()> snapshot(backend::Backend& backend,
                                                const backend::Parameters& parameters,
-                                               std::span<const std::string_view> slot_names);
+                                               std::vector<std::string_view> slot_names);
 
 // Writes a checkpoint's tensors and its count of updates into the parameters. Throws Error (65)
 // naming the tensor that is missing, too many or of another shape; nothing is written then.
 void restore(const checkpoint::Contents& contents, backend::Backend& backend,
-             const backend::Parameters& parameters,
-             std::span<const std::string_view> slot_names);
+             const backend::Parameters& parameters, std::span<const std::string_view> slot_names);
 
 // Rank 0's weights, running statistics, slots and count of updates to all ranks, whose layouts may
 // differ.

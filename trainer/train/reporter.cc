@@ -36,8 +36,13 @@ void Reporter::stepped(const checkpoint::State& state, const StepOutcome& outcom
     top5_.samples += outcome.sums.samples;
     return report(state, outcome, 1);
   }
-  observer_->warned(
-      fmt::format("step {} skipped: loss or gradients are not finite", state.step));
+  if (outcome.reduced_scale) {  // Apex's words
+    observer_->warned(
+        fmt::format("Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to {:.1f}",
+                    *outcome.reduced_scale));
+    return;
+  }
+  observer_->warned(fmt::format("step {} skipped: loss or gradients are not finite", state.step));
 }
 
 void Reporter::stepped_apart(const checkpoint::State& state, const StepOutcome& outcome,
@@ -50,9 +55,10 @@ void Reporter::stepped_apart(const checkpoint::State& state, const StepOutcome& 
   staleness_.sum += staleness.sum;
   staleness_.most = std::max(staleness_.most, staleness.most);
   if (skipped > 0)
-    observer_->warned(fmt::format("{} of the steps up to {} skipped: loss or gradients are not "
-                                  "finite",
-                                  skipped, state.step));
+    observer_->warned(
+        fmt::format("{} of the steps up to {} skipped: loss or gradients are not "
+                    "finite",
+                    skipped, state.step));
   lr_ = outcome.lr;
   if (staleness.updates > 0) report(state, outcome, steps);
 }

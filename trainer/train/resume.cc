@@ -16,6 +16,7 @@ namespace {
 using Keys = std::map<std::string, std::string>;
 
 constexpr const char* kWatchedKey = "earlyStopping.metric";
+constexpr const char* kLossScaleKey = "lossScale";
 
 std::string value_of(const Keys& keys, const std::string& key) {
   const auto found = keys.find(key);
@@ -115,6 +116,12 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
     plan.state.watched_best = 0;
     plan.state.watched_epoch = 0;
     plan.state.without_better = 0;
+  }
+  const bool same_scaling =
+      value_of(saved.trajectory, kLossScaleKey) == value_of(options.trajectory, kLossScaleKey);
+  if (!same_scaling || !options.loss_scaling.dynamic) {
+    plan.state.loss_scale = options.loss_scaling.initial;
+    plan.state.clean_steps = 0;
   }
   if (plan.state.pushes_exactly)
     plan.notes.push_back(

@@ -63,6 +63,7 @@ checkpoint::State first_state(const TrainOptions& options, const Collaborators& 
   state.world_size = with.communicator->size();
   state.global_batch = configured_global_batch(options, state.world_size);
   state.attempt = options.attempt;
+  state.loss_scale = options.loss_scaling.initial;
   state.fingerprint = with.backend.fingerprint();
   if (!options.fixed_order) state.fingerprint += " sums=any";
   state.identity = options.identity;
@@ -269,6 +270,13 @@ class StartUp {
 
   void describe() {
     for (const std::string& note : now_.strategy->notes()) notes().push_back(note);
+    if (options_.precision == Precision::kFp16)
+      notes().push_back(
+          "precision fp16: this CPU rounds to it and computes in float32, which is "
+          "slower than fp32");
+    if (options_.rule.ema_decay > 0)
+      notes().push_back(
+          fmt::format("evaluates the weights' average: ema.decay {}", options_.rule.ema_decay));
     const checkpoint::State& state = now_.state;
     RunInfo& info = now_.info;
     info.model = word(options_.model);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,10 @@ struct Course {
 
 // Value. What became of a step.
 struct StepOutcome {
-  backend::ControlSums sums;  // over all ranks; whether it updated
-  float lr = 0;               // in force after it
-  std::string warning = {};   // what the user should know
+  backend::ControlSums sums;                 // over all ranks; whether it updated
+  float lr = 0;                              // in force after it
+  std::string warning = {};                  // what the user should know
+  std::optional<double> reduced_scale = {};  // of the loss: this step's gradients overflowed
 };
 
 // Owns the truth of a training: the weights, what the optimizer keeps, and how many updates were

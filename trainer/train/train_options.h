@@ -13,6 +13,7 @@
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
 #include "trainer/options/saving.h"
+#include "trainer/train/loss_scale.h"
 
 namespace coxswain::train {
 
@@ -70,6 +71,7 @@ struct TimelineOptions {
 struct TrainOptions {
   Model model = Model::kMlp;
   Precision precision = Precision::kFp32;
+  LossScaling loss_scaling;
   float label_smoothing = 0;
   std::uint64_t seed = 42;
   int threads = 1;  // of the backend, to be told

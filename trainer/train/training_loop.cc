@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "trainer/train/averaged_weights.h"
 #include "trainer/train/best_epoch.h"
 #include "trainer/train/finite.h"
 #include "trainer/train/micro_batch.h"
@@ -64,6 +65,7 @@ class Training {
   void run_epoch();
   void run_step(const data::EpochOrder& order, std::int64_t step);
   void hear();
+  std::optional<double> take_scale(const backend::ControlSums& sums);
   void ask_for_save_if_due();
   void save_if_due();
   void save_together();
@@ -149,14 +151,14 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
   Timeline* const timeline = now_.timeline.get();
   if (timeline != nullptr) timeline->begin_step(begun() + 1);
   const Timed timed(timeline, Part::kStep);
-  const double divisor = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
+  const double count = options_.divide_by_count ? static_cast<double>(plan.global_count) : 1;
   epochs_ended_ = step + 1 == order.steps() ? state().epoch + 1 : 0;
   ask_for_save_if_due();
   now_.strategy->tell(pulse_.take(begun(), samples_here_, now_.loader->seconds_waited()));
   now_.strategy->begin(plan);
   for (const MicroBatch& micro : plan.micro_batches) {
     const bool stop = with_.stop.load(std::memory_order_relaxed);
-    run_micro_batch(options_, now_, micro, divisor, stop, {rank_, begun()});
+    run_micro_batch(options_, now_, micro, count, stop, {rank_, begun()});
   }
   fail_here(Phase::kReduce);
   {
@@ -175,7 +177,7 @@ void Training::run_step(const data::EpochOrder& order, std::int64_t step) {
 
 // Takes the next outcome into the state. All ranks hear the same after the same step.
 void Training::hear() {
-  const StepOutcome outcome = now_.strategy->outcome();
+  StepOutcome outcome = now_.strategy->outcome();
   const backend::ControlSums& sums = outcome.sums;
   const std::int64_t samples = unheard_.front();
   unheard_.pop_front();
@@ -187,7 +189,10 @@ void Training::hear() {
     state().epoch_loss_sum += sums.loss;
     state().epoch_correct += static_cast<std::int64_t>(sums.correct);
     state().epoch_samples += static_cast<std::int64_t>(sums.samples);
-  } else {
+  }
+  if (const auto reduced = take_scale(sums)) {
+    outcome.reduced_scale = reduced;
+  } else if (!sums.updated) {
     require_few_skipped(++state().skipped_in_a_row, options_.max_skipped, state().step);
   }
   if (sums.stop_requests > 0) {
@@ -197,6 +202,16 @@ void Training::hear() {
   state().pushes_exactly = state().pushes_exactly || sums.push_exactly;
   reporter_.stepped(state(), outcome, samples);
   start_save_if_known();
+}
+
+// The scale of the step after; told where a step was skipped for nothing but too great a one.
+std::optional<double> Training::take_scale(const backend::ControlSums& sums) {
+  const LossScale now{state().loss_scale, state().clean_steps};
+  const LossScale next = next_scale(options_.loss_scaling, now, sums.updated);
+  state().loss_scale = next.scale;
+  state().clean_steps = next.clean_steps;
+  if (sums.updated || sums.not_finite > 0 || next.scale == now.scale) return std::nullopt;
+  return next.scale;
 }
 
 // On all ranks, once. What can't be written is told, and ends nothing.
@@ -267,6 +282,7 @@ std::function<checkpoint::Contents()> Training::with_state(
 
 void Training::evaluate_now() {
   fail_here(Phase::kEvaluate);
+  const AveragedWeights averaged(options_.rule, *now_.parameters, *now_.executables);
   scores_ = evaluate(*now_.executables, *with_.test,
                      {evaluation_batch(options_), evaluation_steps(options_), options_.data_workers,
                       now_.skipped.get()},

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make.py: peers.txt and curves.txt beside it: what torch and Keras (on torch) do in 20 steps, and MXNet's rules written
-in float64; the weights after each 5 steps, and each step's learning rate. The versions are in the files' first line."""
+"""make.py: the files beside it. peers.txt: what torch and Keras (on torch) do in 20 steps, and MXNet's rules written in
+float64, as the weights after each 5 steps; curves.txt: each step's learning rate; loss_scale.txt: the scale that torch's
+GradScaler takes, as the steps at which it changes. The versions are in the files' first line."""
 import os
 import pathlib
 
@@ -69,6 +70,68 @@ def mxnet_adagrad(lr, eps):
         yield w.copy()
 
 
+# mxnet/optimizer/lars.py 1.9.1, and the operators of sgd_mom_update: weights have a rate of their own
+def mxnet_lars(lr, momentum, eta, wd):
+    w, mom = WEIGHTS.copy(), np.zeros(SIZE)
+    for step in range(STEPS):
+        g = gradient(step)
+        norm, along = np.linalg.norm(w), np.linalg.norm(g)
+        rate = lr * eta * norm / (along + wd * norm)
+        mom = momentum * mom - rate * (g + wd * w)
+        w = w + mom
+        yield w.copy()
+
+
+# mxnet/optimizer/lamb.py 1.9.1: the operators lamb_update_phase1 and 2
+def mxnet_lamb(lr, beta1, beta2, eps, wd):
+    w, mean, var = WEIGHTS.copy(), np.zeros(SIZE), np.zeros(SIZE)
+    for t in range(1, STEPS + 1):
+        g = gradient(t - 1)
+        mean = beta1 * mean + (1 - beta1) * g
+        var = beta2 * var + (1 - beta2) * g * g
+        direction = mean / (1 - beta1**t) / (np.sqrt(var / (1 - beta2**t)) + eps) + wd * w
+        w = w - lr * np.linalg.norm(w) / np.linalg.norm(direction) * direction
+        yield w.copy()
+
+
+def clipped(how):
+    def make(parameters):
+        optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.1)
+        optimizer.register_step_pre_hook(lambda *_: (how(parameters), None)[1])
+        return optimizer
+    return by_torch(make)
+
+
+def average(decay):
+    w = torch.nn.Linear(SIZE, 1, bias=False).double()
+    w.weight.data.copy_(torch.tensor(WEIGHTS))
+    averaged = torch.optim.swa_utils.AveragedModel(w, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(decay))
+    averaged.update_parameters(w)  # the first call copies
+    optimizer = torch.optim.SGD(w.parameters(), lr=0.1)
+    for step in range(STEPS):
+        w.weight.grad = torch.tensor(gradient(step))[None]
+        optimizer.step()
+        averaged.update_parameters(w)
+        yield averaged.module.weight.detach().numpy()[0].copy()
+
+
+def loss_scales(overflows, steps):
+    scaler = torch.amp.GradScaler("cpu")
+    w = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([w], lr=0.0)
+    before = None
+    for step in range(steps):
+        scaler.scale(w.sum()).backward()
+        if step in overflows:
+            w.grad.fill_(float("inf"))
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        if scaler.get_scale() != before:
+            before = scaler.get_scale()
+            yield step, before
+
+
 o, k = torch.optim, keras.optimizers
 RULES = {
     "torch_adamw": by_torch(lambda p: o.AdamW(p, lr=0.01, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.1)),
@@ -89,6 +152,12 @@ RULES = {
     "keras_adadelta": by_keras(k.Adadelta(1.0, rho=0.9, epsilon=1e-3)),
     "mxnet_signum": mxnet_signum(0.01, 0.8, 0.1),
     "mxnet_signsgd": mxnet_signum(0.01, 0, 0.1),
+    "mxnet_lars": mxnet_lars(0.5, 0.9, 0.01, 0.1),
+    "mxnet_lamb": mxnet_lamb(0.01, 0.9, 0.999, 1e-6, 0.1),
+    "keras_lamb": by_keras(k.Lamb(0.01, epsilon=1e-6)),
+    "torch_clip_norm": clipped(lambda p: torch.nn.utils.clip_grad_norm_(p, 0.25)),
+    "torch_clip_value": clipped(lambda p: torch.nn.utils.clip_grad_value_(p, 0.125)),
+    "torch_average": average(0.9),
 }
 
 
@@ -102,6 +171,7 @@ def curve(make, steps=20, lr=0.5):
         schedule.step()
 
 
+OVERFLOWS = {0, 1, 2, 100, 2099, 4101, 4102, *range(8000, 8004)}
 s = torch.optim.lr_scheduler
 
 
@@ -132,6 +202,10 @@ def main():
         print("#", VERSIONS, file=out)
         for name, rates in CURVES.items():
             print(name, *(f"{x:.9g}" for x in rates), file=out)
+    with open(HERE / "loss_scale.txt", "w") as out:
+        print("#", VERSIONS, file=out)
+        for step, scale in loss_scales(OVERFLOWS, 9000):
+            print(f"{step} {scale:.9g}", file=out)
 
 
 if __name__ == "__main__":

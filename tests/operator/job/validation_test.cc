@@ -175,6 +175,12 @@ std::vector<Case> values() {
       {"training_partial_with_servers", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                       "    communication: {partial: 2}\n") +
                                             "  strategy: ParameterServer\n"},
+      {"training_lamb_with_servers", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                   "    optimizer: {name: lamb}\n") +
+                                         "  strategy: ParameterServer\n"},
+      {"training_average_with_servers", with_training("    model: mlp\n    data: {format: mnist}\n"
+                                                      "    ema: {decay: 0.9}\n") +
+                                            "  strategy: ParameterServer\n"},
       {"training_servers_and_gpus", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                   "    device: cuda\n") +
                                         "  strategy: ParameterServer\n"},
@@ -188,7 +194,7 @@ std::vector<Case> values() {
       {"training_of_a_tpu",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: TPUStrategy\n")},
       {"training_not_in_this_version",
-       with_training("    model: mlp\n    data: {format: mnist}\n    optimizer: {name: lars}\n")},
+       with_training("    model: mlp\n    data: {format: mnist}\n    optimizer: {name: muon}\n")},
       {"training_too_few_shards",
        std::string(kHead) + kMeta +
            "spec:\n  replicaSpecs: {Worker: {replicas: 9}}\n  training: {model: mlp, data: "

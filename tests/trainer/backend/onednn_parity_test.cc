@@ -35,15 +35,14 @@ bool has_bfloat16() {
 }
 
 std::vector<Precision> precisions() {
-  if (has_bfloat16()) return {Precision::kFp32, Precision::kBf16};
-  return {Precision::kFp32};
+  if (has_bfloat16()) return {Precision::kFp32, Precision::kFp16, Precision::kBf16};
+  return {Precision::kFp32, Precision::kFp16};
 }
 
 // One forward and, in training, one backward pass; throws where a step differs.
 void check(Backend& checked, const Graph& model, RunOptions options) {
   options.seed = flags().seed_given ? flags().seed : 1;
-  SCOPED_TRACE(fmt::format("rows {}, {}, {}", options.rows,
-                           options.precision == Precision::kFp32 ? "fp32" : "bf16",
+  SCOPED_TRACE(fmt::format("rows {}, {}, {}", options.rows, word(options.precision),
                            options.mode == Mode::kTraining ? "training" : "evaluation"));
   try {
     ModelRun run(checked, model, options);

@@ -59,8 +59,7 @@ TEST(ReferenceConvolution, sums_the_window) {
 }
 
 TEST(ReferenceConvolution, reads_zeros_outside_and_steps_by_the_stride) {
-  const Node node{
-      .op = Op::kConv2d, .kernel = 3, .stride = 2, .pad = 1, .shape = {1, 1, 2, 2}};
+  const Node node{.op = Op::kConv2d, .kernel = 3, .stride = 2, .pad = 1, .shape = {1, 1, 2, 2}};
   EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, kImage, Values(9, 1)}), ElementsAre(12, 16, 24, 28));
 }
 
@@ -106,8 +105,7 @@ TEST(ReferencePool, and_relu_pass_a_nan_on) {
 }
 
 TEST(ReferenceGelu, has_known_values) {
-  const Values y =
-      forward_of({.op = Op::kGelu, .shape = {1, 3, 1, 1}}, {{1, 3, 1, 1}, {-1, 0, 2}});
+  const Values y = forward_of({.op = Op::kGelu, .shape = {1, 3, 1, 1}}, {{1, 3, 1, 1}, {-1, 0, 2}});
   EXPECT_NEAR(y[0], -0.15865526, 1e-7);  // x times the normal distribution function
   EXPECT_EQ(y[1], 0);
   EXPECT_NEAR(y[2], 1.9544997, 1e-6);
@@ -121,11 +119,10 @@ TEST(ReferenceLoss, is_the_cross_entropy_of_the_softmax) {
   const std::vector<std::int32_t> labels{2};
   const Values logits{0, std::log(2.0F), std::log(5.0F)};  // probabilities 1/8, 2/8, 5/8
   const Shape shape{1, 3, 1, 1};
-  EXPECT_NEAR(softmax_cross_entropy(shape, 0, logits, batch_of(labels, 1)).loss,
-              -std::log(5.0 / 8), 1e-6);
+  EXPECT_NEAR(softmax_cross_entropy(shape, 0, logits, batch_of(labels, 1)).loss, -std::log(5.0 / 8),
+              1e-6);
   const double smooth = -(0.9 * std::log(5.0 / 8) + 0.1 / 3 * std::log(1.0 / 8 * 2 / 8 * 5 / 8));
-  EXPECT_NEAR(softmax_cross_entropy(shape, 0.1F, logits, batch_of(labels, 1)).loss,
-              smooth, 1e-6);
+  EXPECT_NEAR(softmax_cross_entropy(shape, 0.1F, logits, batch_of(labels, 1)).loss, smooth, 1e-6);
   Values gradient(3);
   softmax_cross_entropy_gradient(shape, 0, logits, batch_of(labels, 1), gradient);
   EXPECT_NEAR(gradient[0], 0.125 / 4, 1e-7);
@@ -164,8 +161,7 @@ TEST(ReferenceLoss, counts_the_first_of_equals_and_the_first_five) {
            Case{{inf, 9, 0, 0, 0, 0}, 0, 1, 1},
        }) {
     const std::vector<std::int32_t> labels{c.label};
-    const LossSums sums =
-        softmax_cross_entropy({1, 6, 1, 1}, 0, c.logits, batch_of(labels, 1));
+    const LossSums sums = softmax_cross_entropy({1, 6, 1, 1}, 0, c.logits, batch_of(labels, 1));
     EXPECT_EQ(sums.correct, c.correct) << ::testing::PrintToString(c.logits);
     EXPECT_EQ(sums.correct_top5, c.top5) << ::testing::PrintToString(c.logits);
   }
@@ -174,8 +170,7 @@ TEST(ReferenceLoss, counts_the_first_of_equals_and_the_first_five) {
 TEST(ReferenceLoss, does_not_score_padding) {
   const std::vector<std::int32_t> labels{0, 1, -1};
   const Values logits{1, 2, 5, 0, kNaN, kNaN};
-  const LossSums sums =
-      softmax_cross_entropy({3, 2, 1, 1}, 0, logits, batch_of(labels, 2));
+  const LossSums sums = softmax_cross_entropy({3, 2, 1, 1}, 0, logits, batch_of(labels, 2));
   EXPECT_EQ(sums.samples, 2);
   EXPECT_TRUE(std::isfinite(sums.loss));
   Values gradient(6, 9);
@@ -189,8 +184,7 @@ TEST(ReferenceLoss, is_not_finite_where_a_logit_is_not) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const Values& logits :
        {Values{kNaN, 0}, Values{0, kNaN}, Values{inf, 0}, Values{-inf, 0}, Values{-inf, -inf}}) {
-    const LossSums sums =
-        softmax_cross_entropy({1, 2, 1, 1}, 0, logits, batch_of(labels, 1));
+    const LossSums sums = softmax_cross_entropy({1, 2, 1, 1}, 0, logits, batch_of(labels, 1));
     EXPECT_FALSE(std::isfinite(sums.loss)) << ::testing::PrintToString(logits);
   }
 }
@@ -220,9 +214,7 @@ TEST(ReferenceBatchNorm, puts_mean_and_unbiased_variance_into_the_gradients_of_i
 TEST(ReferenceBatchNorm, uses_the_running_values_in_evaluation) {
   const auto backend = make_reference_backend();
   ModelRun run(*backend, norm_model(), {.rows = 2, .mode = Mode::kEvaluation});
-  const auto weight = [&](const char* name) {
-    return run.weights(name)[1];
-  };
+  const auto weight = [&](const char* name) { return run.weights(name)[1]; };
   run.forward();
   const Values y = run.executable->fetch(edge_named(run.program, "n"));
   const double deviation = std::sqrt(weight("n.running_var") + 1e-5);
@@ -269,14 +261,26 @@ TEST(ReferenceDropout, is_the_identity_in_evaluation_and_draws_anew_each_epoch) 
   EXPECT_NE(training.executable->fetch(edge_named(training.program, "drop")), first);
 }
 
-bool is_bfloat16(float value) {
-  return tensor::round_to(tensor::DataType::kBFloat16, value) == value;
-}
+struct Narrow {
+  Precision precision;
+  tensor::DataType type;
+};
+constexpr Narrow kNarrow[] = {{Precision::kBf16, tensor::DataType::kBFloat16},
+                              {Precision::kFp16, tensor::DataType::kFloat16}};
 
-TEST(ReferenceBackend, rounds_exactly_the_bf16_edges) {
+class Narrowed : public testing::TestWithParam<Narrow> {
+ protected:
+  static float round(float value) { return tensor::round_to(GetParam().type, value); }
+};
+INSTANTIATE_TEST_SUITE_P(Types, Narrowed, testing::ValuesIn(kNarrow), [](const auto& tested) {
+  return std::string(word(tested.param.precision));
+});
+
+TEST_P(Narrowed, rounds_exactly_its_edges) {
+  const auto is_rounded = [](float value) { return round(value) == value; };
   const auto backend = make_reference_backend();
   const graph::Graph model = graph::build_model(Model::kCifarResnet8, {1, 3, 8, 8}, 10, 0);
-  ModelRun run(*backend, model, {.rows = 4, .precision = Precision::kBf16});
+  ModelRun run(*backend, model, {.rows = 4, .precision = GetParam().precision});
   ModelRun wide(*backend, model, {.rows = 4});
   EXPECT_NEAR(run.forward().loss, wide.forward().loss, 0.2);
   run.backward();
@@ -284,26 +288,21 @@ TEST(ReferenceBackend, rounds_exactly_the_bf16_edges) {
   for (std::size_t e = 0; e < run.program.edges.size(); ++e) {
     const graph::Edge& edge = run.program.edges[e];
     const Values values = run.executable->fetch(static_cast<int>(e));
-    const bool rounded = std::ranges::all_of(values, is_bfloat16);
+    const bool rounded = std::ranges::all_of(values, is_rounded);
     if (edge.name == "loss") continue;  // carries nothing
-    EXPECT_EQ(rounded, edge.type == tensor::DataType::kBFloat16) << edge.name;
+    EXPECT_EQ(rounded, edge.type == GetParam().type) << edge.name;
   }
-  EXPECT_FALSE(std::ranges::all_of(run.gradients("conv0.weight"), is_bfloat16))
+  EXPECT_FALSE(std::ranges::all_of(run.gradients("conv0.weight"), is_rounded))
       << "gradients stay float32";
 }
 
-TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
+TEST_P(Narrowed, computes_from_rounded_inputs_and_weights) {
   const auto backend = make_reference_backend();
   Builder b({1, 1, 1, 1});
   const int x = b.dense(b.input(), "a", 1, false, kInit);
   ModelRun run(*backend, b.finish(b.dense(x, "b", 2, true, kInit), 0),
-               {.rows = 1, .precision = Precision::kBf16});
-  const auto round = [](float value) {
-    return tensor::round_to(tensor::DataType::kBFloat16, value);
-  };
-  const auto set = [&](const char* name, float value) {
-    run.weights(name)[0] = value;
-  };
+               {.rows = 1, .precision = GetParam().precision});
+  const auto set = [&](const char* name, float value) { run.weights(name)[0] = value; };
   run.set_image(0, 1.2345678F);
   set("a.weight", 0.987654F);
   set("b.weight", -1.357911F);
@@ -316,7 +315,7 @@ TEST(ReferenceBackend, computes_bf16_from_rounded_inputs_and_weights) {
 }
 
 TEST(ReferenceBackend, reads_changed_weights_once_it_is_told) {
-  for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
+  for (const auto precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
     const auto backend = make_reference_backend();
     ModelRun run(*backend, graph::build_model(Model::kMlp, {1, 1, 4, 4}, 10, 0),
                  {.precision = precision});

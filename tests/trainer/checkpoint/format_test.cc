@@ -320,6 +320,20 @@ TEST(State, what_evaluations_are_compared_with_and_class_names_come_back) {
   }
 }
 
+TEST(State, a_loss_scale_comes_back) {
+  State state = sample_contents(37).state;
+  state.loss_scale = 0x1p24;
+  state.clean_steps = 1999;
+  EXPECT_THAT(encode(state), HasSubstr("\"version\": 5"));
+  EXPECT_EQ(decode_state(encode(state), "s"), state);
+  for (const double scale : {0.5, 0x1p25}) {
+    auto other = nlohmann::json::parse(encode(state));
+    other["loss_scale"] = scale;
+    EXPECT_THAT(refusal_of([&] { decode_state(other.dump(), "s"); }),
+                HasSubstr("\"loss_scale\" is out of range"));
+  }
+}
+
 TEST(State, a_loss_that_is_not_finite_is_kept_as_none) {
   State state;
   state.last_loss = INFINITY;
@@ -354,7 +368,7 @@ TEST(State, names_what_is_wrong) {
     std::string message;
   };
   const std::vector<Row> rows = {
-      {replaced(good, "\"version\": 2", "\"version\": 5"), "format version 5 is newer"},
+      {replaced(good, "\"version\": 2", "\"version\": 6"), "format version 6 is newer"},
       {replaced(good, "\"version\": 2", "\"version\": 3"), "\"pushes_exactly\""},
       {replaced(good, "\"rolled_over\": 0", "\"rolled_over\": 4294967296"),
        "\"rolled_over\" is out of range"},

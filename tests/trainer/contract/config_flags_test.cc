@@ -64,7 +64,7 @@ TEST(ConfigFlags, are_refused_in_one_line) {
       {{"--lr=3"}, "unknown flag \"--lr\"; did you mean --optimizer.lr?"},
       {{"--batch-sise", "3"}, "unknown flag \"--batch-sise\"; did you mean --batchSize?"},
       {{"--zzzzz"}, "unknown flag \"--zzzzz\"; see --print-config for all"},
-      {{"--ampLevel=O1"}, "unknown flag \"--ampLevel\"; not in this version"},
+      {{"--modelFile=net.yaml"}, "unknown flag \"--modelFile\"; not in this version"},
       {{"epochs=3"}, "unexpected argument \"epochs=3\""},
       {{"--epochs"}, "--epochs needs a value: an integer, 0..1000000"},
       {{"--epochs", "--seed=1"}, "--epochs needs a value: an integer, 0..1000000"},
@@ -81,9 +81,10 @@ TEST(ConfigFlags, are_refused_in_one_line) {
        "\"18446744073709551616\""},
       {{"--device=gpu"},
        "--device: must be one of cpu, cuda, auto, got \"gpu\"; did you mean cpu?"},
-      {{"--precision=fp8"}, "--precision: must be one of fp32, bf16, got \"fp8\""},
+      {{"--precision=fp8"}, "--precision: must be one of fp32, bf16, fp16, got \"fp8\""},
       {{"--optimizer.name=adam", "--optimizer.momentum=0.9"},
-       "--optimizer.momentum: only with optimizer.name one of sgd, nesterov, rmsprop, signum; here "
+       "--optimizer.momentum: only with optimizer.name one of sgd, nesterov, rmsprop, signum, "
+       "lars; here "
        "it is "
        "adam"},
       {{"--lrSchedule.milestones=[3"},

@@ -64,10 +64,13 @@ batchSize: 128
 batchSemantics: global
 gradientReduction: mxnet-sum
 accumulate: 2
-optimizer: {name: nesterov, form: mxnet, lr: 5e-2, momentum: 0.8, weightDecay: 5e-4, decay: weights}
+optimizer: {name: nesterov, form: mxnet, lr: 5e-2, momentum: 0.8, weightDecay: 5e-4, decay: weights,
+  clipGlobalNorm: 2, clipValue: 0.5}
 lrSchedule: {name: multistep, milestones: [2, 3.5], gamma: 0.2, warmupEpochs: 1}
 precision: bf16
 convolution: winograd
+lossScale: 256
+ema: {decay: 0.99}
 loss: {labelSmoothing: 0.1}
 seed: 18446744073709551615
 communication: {backend: mpi, bucketBytes: 65536, compression: 2bit, compressionThreshold: 0.25,
@@ -113,6 +116,10 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.lr_schedule.gamma = 0.2;
   expected.precision = Precision::kBf16;
   expected.convolution = Convolution::kWinograd;
+  expected.optimizer.clip_global_norm = 2;
+  expected.optimizer.clip_value = 0.5;
+  expected.optimizer.ema_decay = 0.99;
+  expected.loss_scale = 256;
   expected.label_smoothing = 0.1;
   expected.seed = 18446744073709551615U;
   expected.communication = {
@@ -143,6 +150,14 @@ TEST(ConfigReader, fills_defaults_that_depend_on_other_keys) {
   EXPECT_EQ(read(head + "optimizer: {name: nesterov}").optimizer.momentum, 0.9);
   EXPECT_EQ(read(head + "optimizer: {name: adamw}").optimizer.weight_decay, 0.01);
   EXPECT_EQ(read(head + "optimizer: {name: adagrad}").optimizer.epsilon, 1e-10);
+  EXPECT_EQ(read(head + "precision: bf16").loss_scale, 1);
+  EXPECT_EQ(read(head + "precision: fp16").loss_scale, 0);
+  EXPECT_EQ(read(head + "precision: fp16\nlossScale: tf").loss_scale, -1);
+  EXPECT_EQ(read(head + "precision: fp16\nparameterServer: {mode: async}").loss_scale, 1024);
+  EXPECT_EQ(read(head + "ampLevel: O0").precision, Precision::kFp32);
+  EXPECT_EQ(read(head + "ampLevel: O2").precision, Precision::kFp16);
+  EXPECT_EQ(read(head + "ampLevel: O2").loss_scale, 0);
+  EXPECT_EQ(read(head + "ampLevel: O3").loss_scale, 1);
   EXPECT_EQ(read(head + "optimizer: {name: adadelta}").optimizer.lr, 1);
   EXPECT_EQ(read(head + "optimizer: {name: signum}").optimizer.momentum, 0.9);
   EXPECT_EQ(read(head + "steps: 5").epochs, std::nullopt);
@@ -224,22 +239,19 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "got 1"},
       {"optimizer: {name: sdg}",
        "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, adamw, "
-       "rmsprop, adagrad, adadelta, signum, got "
+       "rmsprop, adagrad, adadelta, signum, lars, lamb, got "
        "\"sdg\"; did you mean sgd?"},
       {"optimizer: {name: ftrl}",
        "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, adamw, "
-       "rmsprop, adagrad, adadelta, signum, got "
+       "rmsprop, adagrad, adadelta, signum, lars, lamb, got "
        "\"ftrl\""},
-      {"optimizer: {name: lars}",
-       "65 [config] job.yaml:3:19: optimizer.name: \"lars\" is not in this version; write one of "
-       "sgd, nesterov, adam, adamw, rmsprop, adagrad, adadelta, signum"},
+      {"optimizer: {name: muon}",
+       "65 [config] job.yaml:3:19: optimizer.name: \"muon\" is not in this version; write one of "
+       "sgd, nesterov, adam, adamw, rmsprop, adagrad, adadelta, signum, lars, lamb"},
       {"optimizer: adam", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got \"adam\""},
       {"optimizer:", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got nothing"},
-      {"precision: fp16",
-       "65 [config] job.yaml:3:12: precision: \"fp16\" is not in this version; write one of fp32, "
-       "bf16"},
       {"precision: [bf16]",
-       "65 [config] job.yaml:3:12: precision: must be one of fp32, bf16, got a list"},
+       "65 [config] job.yaml:3:12: precision: must be one of fp32, bf16, fp16, got a list"},
       {"device: gpu",
        "65 [config] job.yaml:3:9: device: must be one of cpu, cuda, auto, got \"gpu\"; did you "
        "mean cpu?"},
@@ -283,16 +295,19 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "\"optimizer.momentum\"?"},
       {"optimizer: {eps: 1}",
        "65 [config] job.yaml:3:13: optimizer.eps: unknown key; known here: name, form, lr, "
-       "momentum, beta1, beta2, rho, centered, epsilon, weightDecay, decay"},
+       "momentum, beta1, beta2, rho, centered, epsilon, weightDecay, decay, eta, clipGlobalNorm, "
+       "clipValue"},
       {"lr: 0.1", "65 [config] job.yaml:3:1: lr: unknown key; did you mean \"optimizer.lr\"?"},
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
       {"<<: {epochs: 3}",
-       "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, lrSchedule, loss, "
+       "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, ema, lrSchedule, "
+       "loss, "
        "communication, parameterServer, evaluate, metrics, earlyStopping, nonFinite, report, "
        "checkpoint, model, epochs, "
-       "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, convolution, "
+       "steps, batchSize, batchSemantics, gradientReduction, accumulate, precision, ampLevel, "
+       "lossScale, convolution, "
        "seed, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
-      {"ampLevel: O2", "65 [config] job.yaml:3:1: ampLevel: not in this version"},
+      {"modelFile: net.yaml", "65 [config] job.yaml:3:1: modelFile: not in this version"},
       {"compression: 2bit",
        "65 [config] job.yaml:3:1: compression: unknown key; did you mean "
        "\"communication.compression\"?"},
@@ -332,6 +347,21 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {std::string(kHead) + "kvStore: dist_async\nparameterServer: {mode: sync}",
        "65 [config] job.yaml:3:1: kvStore: dist_async is parameterServer.mode async, and here that "
        "is sync: give one"},
+      {std::string(kHead) + "ampLevel: O2\nprecision: bf16",
+       "65 [config] job.yaml:3:1: ampLevel: O2 is precision fp16, and here that is bf16: give one"},
+      {std::string(kHead) + "parameterServer: {mode: async}\nlossScale: dynamic",
+       "65 [config] job.yaml:4:1: lossScale: must be a number unless parameterServer.mode is sync: "
+       "no step is all ranks'"},
+      {std::string(kHead) + "lossScale: static",
+       "65 [config] job.yaml:3:12: lossScale: must be a number, got \"static\""},
+      {std::string(kHead) + "lossScale: 0.5",
+       "65 [config] job.yaml:3:12: lossScale: out of range: must be 1..16777216, got 0.5"},
+      {std::string(kHead) + "device: cuda\nlossScale: 2",
+       "65 [config] job.yaml:3:1: device: cuda has no lossScale in this version"},
+      {std::string(kHead) + "device: cuda\nema: {decay: 0.9}",
+       "65 [config] job.yaml:3:1: device: cuda has no ema.decay in this version"},
+      {std::string(kHead) + "device: cuda\noptimizer: {name: lamb}",
+       "65 [config] job.yaml:3:1: device: cuda has no lamb in this version"},
       {std::string(kHead) + "device: cuda\nprecision: bf16",
        "65 [config] job.yaml:3:1: device: cuda computes in precision: fp32 alone in this version"},
       {any + "batchSemantics: global\ncommunication: {compression: fp16}",
@@ -357,10 +387,10 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "0..1000, got 1001"},
       {std::string(kHead) + "optimizer: {name: adam, momentum: 0.9}",
        "65 [config] job.yaml:3:25: optimizer.momentum: only with optimizer.name one of sgd, "
-       "nesterov, rmsprop, signum; here it is adam"},
+       "nesterov, rmsprop, signum, lars; here it is adam"},
       {std::string(kHead) + "optimizer: {beta1: 0.9}",
-       "65 [config] job.yaml:3:13: optimizer.beta1: only with optimizer.name one of adam, adamw; "
-       "here it is sgd"},
+       "65 [config] job.yaml:3:13: optimizer.beta1: only with optimizer.name one of adam, adamw, "
+       "lamb; here it is sgd"},
       {std::string(kHead) + "optimizer: {name: nesterov, momentum: 0}",
        "65 [config] job.yaml:3:29: optimizer.momentum: must be above 0 with nesterov"},
       {std::string(kHead) + "lrSchedule: {name: multistep}",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -43,13 +44,22 @@ std::vector<double> follow(const UpdateRule& rule, float lr, float momentum) {
   std::array<float, kSize> weights{1, -0.5F, 0.25F, 2};
   std::vector<std::vector<float>> slots(slot_names(rule, momentum > 0).size(),
                                         std::vector<float>(kSize));
+  const bool averages = rule.ema_decay > 0;
+  if (averages) slots.back().assign(weights.begin(), weights.end());
   std::vector<double> result;
   for (int step = 0; step < kSteps; ++step) {
     const auto gradients = gradient(step);
     SegmentPart part{tensor::SegmentKind::kWeight, weights, gradients, {}};
     for (std::size_t i = 0; i < slots.size(); ++i) part.slots[i] = slots[i];
-    update(rule, {.lr = lr, .momentum = momentum, .update_count = step + 1}, part);
-    if (step % 5 == 4) result.insert(result.end(), weights.begin(), weights.end());
+    update(rule,
+           {.lr = lr,
+            .momentum = momentum,
+            .update_count = step + 1,
+            .gradient_factor = clip_factor(rule.clip_norm, sum_of_squares(gradients))},
+           part);
+    if (step % 5 != 4) continue;
+    const std::span<const float> told = averages ? std::span<const float>(slots.back()) : weights;
+    result.insert(result.end(), told.begin(), told.end());
   }
   return result;
 }
@@ -92,7 +102,13 @@ std::vector<Peer> peers() {
           {"torch_adadelta", of(kAdaDelta, false, 0.1F, false, 0.9F, 1e-3F), 1},
           {"keras_adadelta", of(kAdaDelta, false, 0, false, 0.9F, 1e-3F), 1},
           {"mxnet_signum", of(kSignum, false, 0.1F, false, 0, 0), 0.01F, 0.8F},
-          {"mxnet_signsgd", of(kSignum, false, 0.1F, false, 0, 0), 0.01F}};
+          {"mxnet_signsgd", of(kSignum, false, 0.1F, false, 0, 0), 0.01F},
+          {"mxnet_lars", {.kind = kLars, .weight_decay = 0.1F, .eta = 0.01F}, 0.5F, 0.9F},
+          {"mxnet_lamb", of(kLamb, false, 0.1F, false, 0.999F, 1e-6F), 0.01F, 0.9F},
+          {"keras_lamb", of(kLamb, false, 0, false, 0.999F, 1e-6F), 0.01F, 0.9F},
+          {"torch_clip_norm", {.weight_decay = 0.1F, .clip_norm = 0.25F}, 0.1F, 0.9F},
+          {"torch_clip_value", {.weight_decay = 0.1F, .clip_value = 0.125F}, 0.1F, 0.9F},
+          {"torch_average", {.ema_decay = 0.9F}, 0.1F}};
 }
 
 TEST(Peers, agree_with_each_rule_over_twenty_steps) {

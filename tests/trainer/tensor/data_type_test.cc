@@ -63,10 +63,47 @@ TEST(BFloat16, is_never_farther_than_the_neighbours) {
   }
 }
 
+TEST(Float16, rounds_to_nearest_with_ties_to_even) {
+  const struct {
+    float value;
+    std::uint16_t expected;
+  } cases[] = {
+      {1, 0x3c00},
+      {0x1.001p0F, 0x3c00},  // just below half way
+      {0x1.002p0F, 0x3c00},  // half way: to the even one, below
+      {0x1.002002p0F, 0x3c01},
+      {0x1.006p0F, 0x3c02},  // half way: to the even one, above
+      {-0.0F, 0x8000},
+      {0x1p-14F, 0x0400},  // the least normal
+      {0x1p-24F, 0x0001},  // the least of all
+      {0x1p-25F, 0x0000},  // half way to it
+      {0x1.000002p-25F, 0x0001},
+      {0x1.8p-24F, 0x0002},
+      {65504, 0x7bff},
+      {65519.996F, 0x7bff},
+      {65520, 0x7c00},  // nearer to what would come next
+      {1e30F, 0x7c00},
+      {-1e30F, 0xfc00},
+      {std::numeric_limits<float>::infinity(), 0x7c00},
+  };
+  for (const auto& c : cases) EXPECT_EQ(to_float16(c.value), c.expected) << c.value;
+  EXPECT_TRUE(std::isnan(from_float16(to_float16(from_bits(0x7f800001)))));
+}
+
+TEST(Float16, goes_to_float_and_back_unchanged) {
+  for (std::uint32_t value = 0; value <= 0xffff; ++value) {
+    const auto stored = static_cast<std::uint16_t>(value);
+    const float wide = from_float16(stored);
+    if (std::isnan(wide)) continue;
+    ASSERT_EQ(to_float16(wide), stored);
+  }
+}
+
 TEST(DataType, rounds_to_its_own_precision) {
   EXPECT_EQ(round_to(DataType::kFloat32, 1.001F), 1.001F);
   EXPECT_EQ(round_to(DataType::kBFloat16, 1.001F), 1.0F);
   EXPECT_EQ(round_to(DataType::kBFloat16, 1.005F), 1.0078125F);
+  EXPECT_EQ(round_to(DataType::kFloat16, 1.001F), 1.0009765625F);
   EXPECT_EQ(size_of(DataType::kFloat32), 4);
   EXPECT_EQ(size_of(DataType::kBFloat16), 2);
 }

@@ -68,7 +68,7 @@ tensor::ParameterLayout HookedBackend::layout(const graph::Program& training,
 }
 
 std::unique_ptr<Parameters> HookedBackend::make_parameters(const tensor::ParameterLayout& layout,
-                                                          int num_slots) {
+                                                           int num_slots) {
   return inner_->make_parameters(layout, num_slots);
 }
 

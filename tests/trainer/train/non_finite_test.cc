@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "tests/trainer/train/checkpoint_helper.h"
 #include "tests/trainer/train/training_fixture.h"
@@ -36,8 +39,7 @@ World with(const Fault& fault, const data::Dataset& images) {
         if (fault.passes.contains(pass)) sums.loss = static_cast<double>(fault.value);
       };
     } else {
-      hooks.after_gradient = [fault](std::int64_t pass, backend::Parameters& buffer,
-                                     int segment) {
+      hooks.after_gradient = [fault](std::int64_t pass, backend::Parameters& buffer, int segment) {
         if (!fault.passes.contains(pass)) return;
         const auto& tensor = buffer.layout().segments[static_cast<std::size_t>(segment)];
         tensor::host_span(buffer.gradients(tensor))[0] = fault.value;
@@ -191,6 +193,96 @@ TEST(NotFinite, steps_stay_out_of_the_losses_that_are_reported) {
   }
   EXPECT_EQ(outcome.told.steps.size(), 7U);
   EXPECT_NEAR(outcome.told.epochs.at(0).training_loss, sum / 52, 1e-6);
+}
+
+TEST(LossScale, is_halved_on_all_ranks_where_one_overflows_and_the_step_is_skipped) {
+  TrainOptions options = mlp_options();
+  options.loss_scaling = {.initial = 8, .dynamic = true};
+  const auto outcomes = run_ranks(options, with({1, {2, 5}, false, kInfinity}, small_images()));
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.result, Result::kSucceeded);
+    EXPECT_EQ(outcome.updates, 22);
+    EXPECT_EQ(difference(outcome.weights, outcomes[0].weights), "");
+  }
+  EXPECT_THAT(
+      outcomes[0].told.warnings,
+      ElementsAre("Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 4.0",
+                  "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 2.0"));
+}
+
+TEST(LossScale, changes_no_bit_of_a_run_in_float32) {
+  TrainOptions options = mlp_options();
+  const Outcome plain = run(options, with({0, {}, true}, small_images()));
+  for (const double scale : {2.0, 65536.0}) {
+    options.loss_scaling = {.initial = scale};
+    EXPECT_EQ(difference(run(options, with({0, {}, true}, small_images())).weights, plain.weights),
+              "")
+        << scale;
+  }
+}
+
+TEST(LossScale, counts_a_skip_at_its_floor_or_of_a_loss_that_is_not_finite) {
+  TrainOptions options = mlp_options();
+  options.max_skipped = 1;
+  for (const bool in_loss : {true, false}) {
+    options.loss_scaling = {.initial = in_loss ? 65536.0 : 2.0, .dynamic = true};
+    const std::set<std::int64_t> passes =
+        in_loss ? std::set<std::int64_t>{2, 3} : std::set<std::int64_t>{2, 3, 4};
+    const Outcome outcome =
+        run_ranks(options, with({1, passes, in_loss, kInfinity}, small_images()))[0];
+    EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
+    EXPECT_THAT(outcome.error, HasSubstr("not finite in 2 steps in a row"));
+  }
+}
+
+TEST(LossScale, goes_on_where_it_stood_after_a_restart) {
+  const CheckpointDirectory directory;
+  TrainOptions options = mlp_options();
+  options.checkpoint.directory = directory.path();
+  options.loss_scaling = {.initial = 1024, .dynamic = true};
+  options.trajectory["lossScale"] = "dynamic";
+  options.steps = 10;
+  EXPECT_EQ(run(options, with({1, {4}, false, kInfinity}, small_images())).result,
+            Result::kSucceeded);
+  EXPECT_EQ(newest(directory.path()).state.loss_scale, 512);
+  EXPECT_EQ(newest(directory.path()).state.clean_steps, 6);
+  options.steps = 12;
+  EXPECT_EQ(run(options, with({1, {}, false}, small_images())).result, Result::kSucceeded);
+  EXPECT_EQ(newest(directory.path()).state.loss_scale, 512);
+  EXPECT_EQ(newest(directory.path()).state.clean_steps, 8);
+  options.steps = 14;
+  options.loss_scaling = {.initial = 32};
+  options.trajectory["lossScale"] = "32";
+  EXPECT_EQ(run(options, with({1, {}, false}, small_images())).result, Result::kSucceeded);
+  EXPECT_EQ(newest(directory.path()).state.loss_scale, 32);
+}
+
+// tests/golden/optim/make.py
+TEST(LossScale, follows_the_grad_scaler_of_pytorch) {
+  const std::set<std::int64_t> overflows = {0, 1, 2, 100, 2099, 4101, 4102, 8000, 8001, 8002, 8003};
+  std::ifstream golden("tests/golden/optim/loss_scale.txt");
+  std::string line;
+  std::getline(golden, line);
+  LossScale now{65536, 0};
+  double before = 0;
+  std::size_t changes = 0;
+  for (std::int64_t step = 0; step < 9000; ++step) {
+    now = next_scale({65536, true}, now, !overflows.contains(step));
+    if (now.scale == before) continue;
+    before = now.scale;
+    ASSERT_TRUE(std::getline(golden, line));
+    EXPECT_EQ(line, fmt::format("{} {:.9g}", step, now.scale));
+    ++changes;
+  }
+  EXPECT_FALSE(std::getline(golden, line));
+  EXPECT_GT(changes, 10U);
+}
+
+TEST(LossScale, stays_within_its_bounds) {
+  EXPECT_EQ(next_scale({1, true}, {16777216, 1999}, true), (LossScale{16777216, 0}));
+  EXPECT_EQ(next_scale({1, true}, {8388608, 1999}, true), (LossScale{16777216, 0}));
+  EXPECT_EQ(next_scale({1, true}, {1.5, 7}, false), (LossScale{1, 0}));
+  EXPECT_EQ(next_scale({128, false}, {128, 0}, false), (LossScale{128, 0}));
 }
 
 }  // namespace

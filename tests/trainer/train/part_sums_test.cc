@@ -32,8 +32,7 @@ TEST(PartSums, and_the_owner_together_add_by_halving_for_every_world_size) {
       tensor::HostMemory memory;
       PartSums sums(memory, 3);
       for (const auto& range : comm::parts_of(kShards, world_size, rank)) {
-        for (int shard = range.first; shard < range.last; ++shard)
-          add_shard(sums, shard);
+        for (int shard = range.first; shard < range.last; ++shard) add_shard(sums, shard);
         sums.finish_part();
       }
       for (std::size_t i = 0; i < sums.size(); ++i) {

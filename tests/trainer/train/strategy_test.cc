@@ -45,9 +45,7 @@ World late(World world) {
   return world;
 }
 
-World two_ranks() {
-  return {.size = 2, .training = &small_images(), .test = &small_test_images()};
-}
+World two_ranks() { return {.size = 2, .training = &small_images(), .test = &small_test_images()}; }
 
 TEST(Lag, changes_neither_bits_nor_what_is_told) {
   TrainOptions options = mlp_options();
@@ -76,8 +74,8 @@ TEST(Lag, changes_neither_bits_nor_what_is_told) {
 // step 8) all outcomes are known, and nothing is begun that nobody wants.
 TEST(Lag, stops_all_ranks_that_many_steps_later_or_at_the_end_of_the_epoch) {
   const Outcome undisturbed = run(mlp_options(), two_ranks());
-  for (const auto& [asked_after, last] : {std::pair(2, 5), std::pair(5, 8), std::pair(6, 8),
-                                         std::pair(7, 8), std::pair(8, 11)}) {
+  for (const auto& [asked_after, last] :
+       {std::pair(2, 5), std::pair(5, 8), std::pair(6, 8), std::pair(7, 8), std::pair(8, 11)}) {
     SCOPED_TRACE(fmt::format("asked after {} updates", asked_after));
     const CheckpointDirectory directory;
     TrainOptions options = mlp_options();
@@ -141,8 +139,7 @@ TEST(Lag, saves_what_a_run_without_it_saves_and_goes_on_from_there) {
       options.steps = step + 3;
       const World world = lags ? late(two_ranks()) : two_ranks();
       run(options, world);
-      saved[lags ? 1 : 0] =
-          checkpoint::load(directory.path() / fmt::format("step-{:08}.g1", step));
+      saved[lags ? 1 : 0] = checkpoint::load(directory.path() / fmt::format("step-{:08}.g1", step));
       if (!lags) continue;
       std::filesystem::remove_all(directory.path() / fmt::format("step-{:08}.g1", step + 3));
       options.steps.reset();

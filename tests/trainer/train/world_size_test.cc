@@ -22,7 +22,9 @@ const std::vector<Rule>& rules() {
                                         {"nesterov", OptimizerKind::kNesterov, 0.9F, 0.05F},
                                         {"adam", OptimizerKind::kAdam, 0.9F, 0.001F},
                                         {"adamw", OptimizerKind::kAdamW, 0.9F, 0.001F},
-                                        {"rmsprop", OptimizerKind::kRmsProp, 0.9F, 0.0001F}};
+                                        {"rmsprop", OptimizerKind::kRmsProp, 0.9F, 0.0001F},
+                                        {"lars", OptimizerKind::kLars, 0.9F, 0.1F},
+                                        {"lamb", OptimizerKind::kLamb, 0.9F, 0.001F}};
   return all;
 }
 
@@ -49,6 +51,28 @@ TEST(WorldSize, does_not_matter_where_a_batch_is_computed) {
             << rule.name << ", " << size << " ranks, " << steps << " steps";
       }
     }
+  }
+}
+
+// With as many parts on any number of ranks.
+TEST(WorldSize, changes_no_bit_of_layerwise_rates_clipping_averages_or_halves) {
+  TrainOptions options = mlp_options();
+  options.global_batch_size = true;
+  options.virtual_shards = 4;
+  options.precision = Precision::kFp16;
+  options.loss_scaling = {.initial = 65536, .dynamic = true};
+  options.rule = {.kind = OptimizerKind::kLamb,
+                  .weight_decay = 1e-4F,
+                  .clip_norm = 0.1F,
+                  .clip_value = 0.01F,
+                  .ema_decay = 0.9F};
+  options.schedule = {.lr = 0.01F, .momentum = 0.9F};
+  const Outcome alone = run(options, {.size = 1, .training = &small_images()});
+  ASSERT_EQ(alone.slots.size(), 3 * alone.weights.size());
+  for (const int size : {2, 4}) {
+    const Outcome together = run(options, {.size = size, .training = &small_images()});
+    EXPECT_EQ(difference(alone.weights, together.weights), "") << size;
+    EXPECT_EQ(difference(alone.slots, together.slots), "") << size;
   }
 }
 

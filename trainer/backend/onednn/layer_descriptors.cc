@@ -16,7 +16,7 @@ const Node& node_of(const Program& program, int index) {
 }
 
 Type to_type(tensor::DataType type) {
-  return type == tensor::DataType::kFloat32 ? Type::f32 : Type::bf16;
+  return type == tensor::DataType::kBFloat16 ? Type::bf16 : Type::f32;
 }
 
 Dims to_dims(const tensor::Shape& shape) { return {shape.n, shape.c, shape.h, shape.w}; }

@@ -13,6 +13,7 @@ struct LayerSetting {
   bool winograd = false;
 };
 
+// fp16 is kept in float32, rounded by passes of our own: oneDNN does not train in it on a CPU.
 Type to_type(tensor::DataType type);
 Dims to_dims(const tensor::Shape& shape);
 

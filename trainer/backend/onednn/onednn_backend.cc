@@ -50,8 +50,8 @@ class OneDnnBackend : public Backend {
                     std::span<float> canonical) override;
   void from_canonical(const tensor::Segment& segment, std::span<const float> canonical,
                       std::span<float> stored) override;
-  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
-              float statistic_parts, Parameters& parameters) override;
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float statistic_parts,
+              Parameters& parameters) override;
   std::string fingerprint() const override;
 
  private:
@@ -71,8 +71,8 @@ std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
   const auto weight_order = onednn::recorder_of(node.op).weight_order;
   if (weight_order == nullptr) return std::nullopt;
   try {
-    const std::optional<Desc> order = weight_order(
-        shared_.engine, {&training, parameter.node, shared_.options.winograd});
+    const std::optional<Desc> order =
+        weight_order(shared_.engine, {&training, parameter.node, shared_.options.winograd});
     if (order && onednn::is_blocked(*order)) return order;
   } catch (const dnnl::error& error) {
     onednn::refuse_layer(training, parameter.node, error);
@@ -140,7 +140,8 @@ void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::LearningR
                            float statistic_parts, Parameters& parameters) {
   const auto count = count_update(parameters);
   if (!count) return;
-  const optim::UpdateStep step{rate.lr, rate.momentum, *count, statistic_parts};
+  const optim::UpdateStep step{rate.lr, rate.momentum, *count, statistic_parts,
+                               gradient_factor(rule, parameters)};
   const auto& segments = parameters.layout().segments;
   const std::int64_t size = parameters.layout().size();
   const int threads = shared_.options.threads;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "trainer/backend/onednn/vector_loops.h"
 #include "trainer/contract/error.h"
 
 namespace coxswain::backend::onednn {
@@ -71,9 +72,12 @@ void OneDnnExecutable::load(const Batch& batch) {
   state_.sums = {};
   next_step_ = 0;
   const tensor::Shape& shape = program_.graph.input().shape;
-  tensor::to_floats(batch.images, shape,
-                    {tape_.addresses().at<float>(edges_[0].buffer),
-                     static_cast<std::size_t>(shape.elements())});
+  const std::span images(tape_.addresses().at<float>(edges_[0].buffer),
+                         static_cast<std::size_t>(shape.elements()));
+  tensor::to_floats(batch.images, shape, images);
+  // Who reads them multiplies in it.
+  if (graph::narrow_type(program_.graph) == DataType::kFloat16)
+    round_to_halves(images.data(), shape.elements());
 }
 
 void OneDnnExecutable::run(int step_index) {

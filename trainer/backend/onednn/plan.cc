@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "trainer/backend/onednn/operations.h"
+#include "trainer/backend/onednn/vector_loops.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/host_span.h"
 
@@ -30,6 +31,14 @@ Desc with_dims(const Plan& plan, const tensor::Segment& segment, const Dims& dim
   return plan.layouts.find(segment);
 }
 
+// In the order in which they lie, padding included.
+void record_rounding(Plan& plan, const Tensor& tensor) {
+  const auto count = static_cast<std::int64_t>(tensor.desc.get_size() / sizeof(float));
+  plan.tape.add({tensor.buffer}, [memory = tensor.memory, count](const Addresses&) {
+    round_to_halves(static_cast<float*>(memory.get_data_handle()), count);
+  });
+}
+
 }  // namespace
 
 std::vector<int> used_reads(const graph::Program& program, const Step& step) {
@@ -49,7 +58,11 @@ void record_step(Plan& plan, const Step& step) {
     refuse_layer(plan.program, step.node, error);
   }
   std::vector<int> written;
-  for (const int write : step.writes) written.push_back(plan.edge(write).buffer);
+  for (const int write : step.writes) {
+    written.push_back(plan.edge(write).buffer);
+    const DataType type = plan.program.edges[static_cast<std::size_t>(write)].type;
+    if (type == DataType::kFloat16) record_rounding(plan, plan.edge(write));
+  }
   plan.tape.end_step(written);
 }
 
@@ -111,6 +124,15 @@ float* gradients_of(const Plan& plan, const tensor::Segment& segment) {
 
 Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Dims& dims) {
   return plan.tape.outside(with_dims(plan, segment, dims), weights_of(plan, segment));
+}
+
+Tensor product_weights(Plan& plan, const Node& node, const Dims& dims) {
+  const Tensor stored = stored_weights(plan, segment_of(plan, node, "weight"), dims);
+  if (graph::product_type(plan.program.graph, node) != DataType::kFloat16) return stored;
+  const Tensor rounded = plan.tape.new_tensor(stored.desc);
+  copy(plan, stored, rounded);
+  record_rounding(plan, rounded);
+  return rounded;
 }
 
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims) {

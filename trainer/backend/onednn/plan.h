@@ -36,11 +36,11 @@ struct Plan {
   Parameters& parameters;
   StepState& state;  // address kept by the recorded loops
   Tape& tape;
-  std::vector<Tensor> edges;    // by edge, once its step is recorded
-  std::vector<int> last_reads;  // by edge: the last step that uses its memory, -1 if none
-  std::vector<std::any> kept;   // by node: what its forward step leaves for later ones
+  std::vector<Tensor> edges;            // by edge, once its step is recorded
+  std::vector<int> last_reads;          // by edge: the last step that uses its memory, -1 if none
+  std::vector<std::any> kept;           // by node: what its forward step leaves for later ones
   std::vector<const Step*> sums_alone;  // by norm: the step of whose output it needs sums alone
-  int step = 0;  // being recorded
+  int step = 0;                         // being recorded
 
   const Node& node(int index) const { return program.graph.nodes[static_cast<std::size_t>(index)]; }
   const Node& input_of(const Node& n) const { return node(n.inputs[0]); }
@@ -83,6 +83,8 @@ const tensor::Segment& segment_of(const Plan& plan, const Node& node, std::strin
 float* weights_of(const Plan& plan, const tensor::Segment& segment);
 float* gradients_of(const Plan& plan, const tensor::Segment& segment);
 Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Dims& dims);
+// The node's weights as its products take them: as they are stored, or a copy rounded to fp16.
+Tensor product_weights(Plan& plan, const Node& node, const Dims& dims);
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims);
 Dims conv_weight_dims(const Plan& plan, const Node& node);  // (K, C, R, S)
 

@@ -43,8 +43,7 @@ void record_channel_sums(Plan& plan, const Step& conv_data, float* sums) {
   const std::int64_t inputs = plan.input_of(node).shape.c;
   const std::int64_t bytes = node.channels * cells * static_cast<std::int64_t>(sizeof(double));
   const Dims dims = conv_weight_dims(plan, node);
-  const Tensor weights = converted(
-      plan, stored_weights(plan, segment_of(plan, node, "weight"), dims), plain(dims, Type::f32));
+  const Tensor weights = converted(plan, product_weights(plan, node, dims), plain(dims, Type::f32));
   const Tensor d_y = plan.edge(conv_data.reads[0]);
   const int partial = plan.tape.new_buffer(bytes * kTapChunks);
   const int taps = plan.tape.new_buffer(bytes);

@@ -141,8 +141,7 @@ void forward(Plan& plan, const Step& step) {
   const LayerSetting setting{&plan.program, step.node, plan.options.winograd};
   const State& state = plan.keep(step.node, State{make_kernels(plan.tape.engine(), setting)});
   const ConvForward& kernel = std::get<ConvKernels>(state).forward;
-  const Tensor weights =
-      stored_weights(plan, segment_of(plan, node, "weight"), conv_weight_dims(plan, node));
+  const Tensor weights = product_weights(plan, node, conv_weight_dims(plan, node));
   const Tensor output = plan.tape.new_tensor(kernel.dst_desc());
   std::vector<Argument> arguments{
       {DNNL_ARG_SRC, converted(plan, plan.edge(node.inputs[0]), kernel.src_desc())},
@@ -192,8 +191,7 @@ void backward_data(Plan& plan, const Step& step) {
     plan.tape.run_when(&plan.state.observed);
   }
   const ConvData& kernel = *std::get<ConvKernels>(state).data;
-  const Tensor weights =
-      stored_weights(plan, segment_of(plan, node, "weight"), conv_weight_dims(plan, node));
+  const Tensor weights = product_weights(plan, node, conv_weight_dims(plan, node));
   const Tensor gradient = plan.tape.new_tensor(kernel.diff_src_desc());
   plan.tape.add(
       dnnl::convolution_backward_data(kernel), kernel.scratchpad_desc(),

@@ -76,8 +76,7 @@ void forward(Plan& plan, const Step& step) {
       plan.keep(step.node, make_kernels(plan.tape.engine(), {&plan.program, step.node})).forward;
   const tensor::Shape& input = plan.input_of(node).shape;
   const Tensor source = as_source(plan, plan.edge(node.inputs[0]), input, kernel.src_desc());
-  const Tensor weights =
-      stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
+  const Tensor weights = product_weights(plan, node, weight_dims(plan, node));
   const Tensor output = plan.tape.new_tensor(plain(to_dims(node.shape), to_type(node.type)));
   std::vector<Argument> arguments{
       {DNNL_ARG_SRC, source},
@@ -117,8 +116,7 @@ void backward_data(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
   const DenseData& kernel = *plan.kept_of<DenseKernels>(step.node).data;
   const tensor::Shape& input = plan.input_of(node).shape;
-  const Tensor weights =
-      stored_weights(plan, segment_of(plan, node, "weight"), weight_dims(plan, node));
+  const Tensor weights = product_weights(plan, node, weight_dims(plan, node));
   Tensor gradient = plan.tape.new_tensor(kernel.diff_src_desc());
   plan.tape.add(
       dnnl::inner_product_backward_data(kernel), kernel.scratchpad_desc(),

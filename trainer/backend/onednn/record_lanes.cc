@@ -27,8 +27,7 @@ std::vector<int> arena_buffers(std::initializer_list<Tensor> tensors) {
 
 Tensor canonical_weights(Plan& plan, const Node& node) {
   const Dims dims = conv_weight_dims(plan, node);
-  return converted(plan, stored_weights(plan, segment_of(plan, node, "weight"), dims),
-                   plain(dims, Type::f32));
+  return converted(plan, product_weights(plan, node, dims), plain(dims, Type::f32));
 }
 
 Tensor new_packed(Plan& plan, const LanesConvolution& conv) {

@@ -40,6 +40,13 @@ struct AddBody {
   }
 };
 
+struct RoundBody {
+  [[gnu::always_inline]] static void run(float* values, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i)
+      values[i] = tensor::round_to(tensor::DataType::kFloat16, values[i]);
+  }
+};
+
 template <typename T>
 struct Parts {
   std::array<const T*, kMaxParts> data;
@@ -145,6 +152,12 @@ void apply_mask(DataType type, void* y, const void* x, const std::uint8_t* kept,
   } else {
     mask_typed(static_cast<Bfloat16*>(y), static_cast<const Bfloat16*>(x), kept, scale, count);
   }
+}
+
+void round_to_halves(float* values, std::int64_t count) {
+  in_parallel(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    run_widest<RoundBody>(values + begin, end - begin);
+  });
 }
 
 }  // namespace coxswain::backend::onednn

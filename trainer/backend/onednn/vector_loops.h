@@ -24,4 +24,7 @@ void join_gradients(DataType type, void* sum, std::span<const void* const> parts
 void apply_mask(DataType type, void* y, const void* x, const std::uint8_t* kept, float scale,
                 std::int64_t count);
 
+// Rounds each to fp16, in place.
+void round_to_halves(float* values, std::int64_t count);
+
 }  // namespace coxswain::backend::onednn

@@ -42,11 +42,13 @@ class ReferenceBackend : public Backend {
     std::ranges::copy(canonical, stored.begin());
   }
 
-  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
-              float statistic_parts, Parameters& parameters) override {
+  void update(const optim::UpdateRule& rule, const optim::LearningRate& rate, float statistic_parts,
+              Parameters& parameters) override {
     const auto count = count_update(parameters);
     if (!count) return;
-    update_segments(rule, {rate.lr, rate.momentum, *count, statistic_parts}, parameters, 0,
+    const optim::UpdateStep step{rate.lr, rate.momentum, *count, statistic_parts,
+                                 gradient_factor(rule, parameters)};
+    update_segments(rule, step, parameters, 0,
                     static_cast<int>(parameters.layout().segments.size()));
   }
 

@@ -31,14 +31,12 @@ const tensor::Segment& segment_of(const tensor::ParameterLayout& layout, const s
   return layout.segments[at(*index)];
 }
 
-bool is_bfloat16(const graph::Node& n) { return n.type == DataType::kBFloat16; }
-
 }  // namespace
 
 ReferenceExecutable::ReferenceExecutable(const graph::Program& program, Parameters& parameters)
-    : program_(program), parameters_(parameters) {
+    : program_(program), parameters_(parameters), narrow_(graph::narrow_type(program.graph)) {
   for (const graph::Edge& e : program.edges) edges_.emplace_back(e.shape.elements());
-  if (std::ranges::any_of(program.graph.nodes, is_bfloat16)) {
+  if (narrow_ != DataType::kFloat32) {
     rounded_input_.resize(edges_.front().size());
     rounded_weights_.resize(static_cast<std::size_t>(parameters.layout().size()));
   }
@@ -52,7 +50,7 @@ std::vector<NodeParameter> ReferenceExecutable::parameters_of(int index) {
   std::vector<NodeParameter> result;
   for (const graph::Parameter& p : graph::parameters(program_.graph, index)) {
     const tensor::Segment& s = segment_of(parameters_.layout(), p.name);
-    const bool rounded = p.kind == tensor::SegmentKind::kWeight && computes_in_bfloat16(n);
+    const bool rounded = p.kind == tensor::SegmentKind::kWeight && computes_narrow(n);
     const In values = rounded ? In(rounded_weights_)
                                     .subspan(static_cast<std::size_t>(s.offset),
                                              static_cast<std::size_t>(s.stored))
@@ -76,7 +74,7 @@ void ReferenceExecutable::round_weights() {
   weights_changed_ = false;
   if (rounded_weights_.empty()) return;
   std::ranges::copy(host_span(parameters_.weights()), rounded_weights_.begin());
-  round_all(DataType::kBFloat16, rounded_weights_);
+  round_all(narrow_, rounded_weights_);
 }
 
 std::vector<float> ReferenceExecutable::fetch(int index) { return edges_[at(index)]; }
@@ -86,7 +84,7 @@ void ReferenceExecutable::store(int index, std::span<const float> values) {
   round_all(program_.edges[at(index)].type, edge(index));
   if (index != 0 || rounded_input_.empty()) return;
   std::ranges::copy(values, rounded_input_.begin());
-  round_all(DataType::kBFloat16, rounded_input_);
+  round_all(narrow_, rounded_input_);
 }
 
 void ReferenceExecutable::run(int step_index) {
@@ -142,13 +140,12 @@ void ReferenceExecutable::join(const graph::Step& step) {
     multiply_by_derivative(activation, edge(step.reads.back()), sum);
 }
 
-bool ReferenceExecutable::computes_in_bfloat16(const Node& n) const {
-  return is_bfloat16(n) ||
-         std::ranges::any_of(n.inputs, [&](int input) { return is_bfloat16(node(input)); });
+bool ReferenceExecutable::computes_narrow(const Node& n) const {
+  return graph::product_type(program_.graph, n) != DataType::kFloat32;
 }
 
 In ReferenceExecutable::read(const Node& n, int index) {
-  if (index == 0 && computes_in_bfloat16(n)) return rounded_input_;
+  if (index == 0 && computes_narrow(n)) return rounded_input_;
   return edges_[at(index)];
 }
 

@@ -36,7 +36,7 @@ class ReferenceExecutable : public Executable {
   const Node& node(int index) const {
     return program_.graph.nodes[static_cast<std::size_t>(index)];
   }
-  bool computes_in_bfloat16(const Node& n) const;
+  bool computes_narrow(const Node& n) const;
   Out edge(int index) { return edges_[static_cast<std::size_t>(index)]; }
   In read(const Node& n, int index);  // rounded to what the node computes in
   void round_weights();
@@ -45,8 +45,9 @@ class ReferenceExecutable : public Executable {
   Parameters& parameters_;
   std::vector<std::vector<float>> edges_;
   std::vector<NodeState> nodes_;
-  std::vector<float> rounded_input_;    // the input edge in bf16, for programs that compute in it
-  std::vector<float> rounded_weights_;  // the buffer's weights in bf16, likewise
+  const tensor::DataType narrow_;       // of the program
+  std::vector<float> rounded_input_;    // the input edge in it, for programs that compute in it
+  std::vector<float> rounded_weights_;  // the buffer's weights, likewise
   bool weights_changed_ = true;
   Batch batch_;
   LossSums sums_;

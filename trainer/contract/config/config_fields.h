@@ -23,8 +23,9 @@ inline constexpr auto kFields = joined(kDataFields, kUpdateFields, kRunFields);
 
 // Keys of later versions, with everything below them.
 inline constexpr auto kLaterKeys = std::to_array<std::string_view>({
-    "ampLevel",
-    "lossScale",
+    "modelFile",
+    "pretrained",
+    "freeze",
 });
 
 }  // namespace coxswain::contract

@@ -161,6 +161,10 @@ OptimizerDefaults defaults_of(OptimizerKind kind) {
     case OptimizerKind::kNesterov:
     case OptimizerKind::kSignum:
       return {.momentum = 0.9};
+    case OptimizerKind::kLars:
+      return {.lr = 0.1, .momentum = 0.9};
+    case OptimizerKind::kLamb:
+      return {.lr = 0.001, .epsilon = 1e-6};
     case OptimizerKind::kSgd:
       break;
   }
@@ -206,13 +210,58 @@ void check_report(const TrainerConfig& config, const ReportRule& report) {
 }
 
 void check_device(const TrainerConfig& config, const ReportRule& report) {
-  if (config.device == Device::kCuda && config.precision != Precision::kFp32)
-    report("device", "cuda computes in precision: fp32 alone in this version");
-  if (config.device == Device::kCuda && augment::mixes(config.data.augment))
-    report("device", "cuda has no mixup or cutmix in this version: leave them out of data.augment");
+  const std::string lacking = config.device == Device::kCuda ? lacks_on_gpu(config) : "";
+  if (!lacking.empty()) report("device", fmt::format("cuda {} in this version", lacking));
+}
+
+Precision precision_of(AmpLevel level) {
+  return level == AmpLevel::kNone || level == AmpLevel::kO0 ? Precision::kFp32 : Precision::kFp16;
+}
+
+// ampLevel is another name of what precision says.
+void check_precision(const TrainerConfig& config, const ReportRule& report) {
+  if (config.amp_level == AmpLevel::kNone) return;
+  const Precision meant = precision_of(config.amp_level);
+  if (config.precision != meant)
+    report("ampLevel", fmt::format("{} is precision {}, and here that is {}: give one",
+                                   word(config.amp_level), word(meant), word(config.precision)));
+}
+
+// Apex's; where ranks train apart one that fits most models.
+double default_loss_scale(const TrainerConfig& config) {
+  constexpr double kDynamic = 0;
+  constexpr double kApart = 1024;
+  if (config.precision != Precision::kFp16 || config.amp_level == AmpLevel::kO3) return 1;
+  return config.parameter_server.mode == ServerMode::kSync ? kDynamic : kApart;
+}
+
+void check_loss_scale(const TrainerConfig& config, const ReportRule& report) {
+  if (config.loss_scale <= 0 && config.parameter_server.mode != ServerMode::kSync)
+    report("lossScale",
+           "must be a number unless parameterServer.mode is sync: no step is all ranks'");
 }
 
 }  // namespace
+
+std::string lacks_on_gpu(const TrainerConfig& config) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (config.precision != Precision::kFp32) return "computes in precision: fp32 alone";
+  if (config.loss_scale != 1) return "has no lossScale";
+  if (is_layerwise(optimizer.name)) return fmt::format("has no {}", word(optimizer.name));
+  if (optimizer.clip_global_norm) return "has no optimizer.clipGlobalNorm";
+  if (optimizer.ema_decay > 0) return "has no ema.decay";
+  if (augment::mixes(config.data.augment))
+    return "has no mixup or cutmix: leave them out of data.augment,";
+  return "";
+}
+
+std::string lacks_with_servers(const TrainerConfig& config) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (is_layerwise(optimizer.name)) return "optimizer.name";
+  if (optimizer.clip_global_norm) return "optimizer.clipGlobalNorm";
+  if (optimizer.ema_decay > 0) return "ema.decay";
+  return "";
+}
 
 bool applies(const Field& field, const TrainerConfig& config) {
   if (field.only_key.empty()) return true;
@@ -251,6 +300,8 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
   check_metrics(config.metrics, report);
   check_report(config, report);
   check_device(config, report);
+  check_precision(config, report);
+  check_loss_scale(config, report);
 }
 
 void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<>>& given) {
@@ -262,6 +313,8 @@ void fill_defaults(TrainerConfig& config, const std::set<std::string, std::less<
   if (!given.contains("optimizer.weightDecay")) optimizer.weight_decay = defaults.weight_decay;
   if (!given.contains("parameterServer.mode"))
     config.parameter_server.mode = mode_of(config.kv_store);
+  if (!given.contains("precision")) config.precision = precision_of(config.amp_level);
+  if (!given.contains("lossScale")) config.loss_scale = default_loss_scale(config);
   if (!config.epochs && !config.steps) config.epochs = kDefaultEpochs;
 }
 

@@ -17,13 +17,20 @@ std::map<std::string, std::string> values_of(const TrainerConfig& config, FieldK
   return values;
 }
 
-// What a configuration with this optimizer and no other key is.
+// What the other keys are beside those that decide their defaults.
 TrainerConfig defaults_beside(const TrainerConfig& config) {
+  const TrainerConfig plain;
   TrainerConfig defaults;
   defaults.optimizer.name = config.optimizer.name;
-  fill_defaults(defaults, {});
+  defaults.precision = config.precision;
+  defaults.amp_level = config.amp_level;
+  defaults.parameter_server.mode = config.parameter_server.mode;
+  fill_defaults(defaults, {"precision", "parameterServer.mode"});
   if (config.steps) defaults.epochs.reset();
-  defaults.optimizer.name = OptimizerKind::kSgd;
+  defaults.optimizer.name = plain.optimizer.name;
+  defaults.precision = plain.precision;
+  defaults.amp_level = plain.amp_level;
+  defaults.parameter_server.mode = plain.parameter_server.mode;
   return defaults;
 }
 

@@ -76,16 +76,16 @@ class ValueReader {
   }
 
   void operator()(std::int64_t* member) const {
-    if (is_zero_word()) {
-      *member = 0;
+    if (const auto number = number_of_word()) {
+      *member = *number;
       return;
     }
     store_integer(member);
   }
 
   void operator()(std::optional<std::int64_t>* member) const {
-    if (is_zero_word()) {
-      *member = 0;
+    if (const auto number = number_of_word()) {
+      *member = *number;
       return;
     }
     std::int64_t value = 0;
@@ -103,12 +103,16 @@ class ValueReader {
   }
 
   void operator()(double* member) const {
-    if (const auto value = checked_number(node_, field_.key)) *member = *value;
+    if (const auto number = number_of_word()) {
+      *member = static_cast<double>(*number);
+    } else if (const auto value = checked_number(node_, field_.key)) {
+      *member = *value;
+    }
   }
 
   void operator()(std::optional<double>* member) const {
-    if (is_zero_word()) {
-      *member = 0;
+    if (const auto number = number_of_word()) {
+      *member = static_cast<double>(*number);
     } else if (const auto value = checked_number(node_, field_.key)) {
       *member = *value;
     }
@@ -138,8 +142,12 @@ class ValueReader {
   }
 
  private:
-  bool is_zero_word() const {
-    return !field_.zero_word.empty() && node_.IsScalar() && node_.Scalar() == field_.zero_word;
+  std::optional<std::int64_t> number_of_word() const {
+    if (!node_.IsScalar()) return std::nullopt;
+    const auto words = split_choices(field_.words);
+    const auto found = std::find(words.begin(), words.end(), node_.Scalar());
+    if (found == words.end()) return std::nullopt;
+    return words.begin() - found;
   }
 
   void fail(const std::string& what) const { report_(node_, std::string(field_.key), what); }
@@ -225,6 +233,14 @@ std::string quoted_yaml(const std::string& text) {
   return result + '"';
 }
 
+// How the value is written, where it is one that has a word.
+std::optional<std::string> word_of(const Field& field, double value) {
+  const auto words = split_choices(field.words);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (value == -static_cast<double>(i)) return std::string(words[i]);
+  return std::nullopt;
+}
+
 template <class Number>
 std::string list_text(const std::vector<Number>& values) {
   std::vector<std::string> parts;
@@ -300,19 +316,19 @@ ParsedNumber parse_number(const YAML::Node& node) {
 
 std::string expectation(const Field& field) {
   TrainerConfig config;
-  const std::string word =
-      field.zero_word.empty() ? "" : fmt::format("\"{}\" or ", field.zero_word);
-  const std::string integer = fmt::format("{}an integer, {}", word, range_text(field));
+  std::string words;
+  for (const std::string_view word : split_choices(field.words))
+    words += fmt::format("\"{}\" or ", word);
+  const std::string integer = fmt::format("{}an integer, {}", words, range_text(field));
+  const std::string number = fmt::format("{}a number, {}", words, range_text(field));
   return std::visit(
       Overload{
           [](bool*) { return std::string("true or false"); },
           [&](std::int64_t*) { return integer; },
           [&](std::optional<std::int64_t>*) { return integer; },
           [](std::uint64_t*) { return std::string("an integer, 0..18446744073709551615"); },
-          [&](double*) { return fmt::format("a number, {}", range_text(field)); },
-          [&](std::optional<double>*) {
-            return fmt::format("{}a number, {}", word, range_text(field));
-          },
+          [&](double*) { return number; },
+          [&](std::optional<double>*) { return number; },
           [](std::string*) { return std::string("text"); },
           [&](std::vector<std::int64_t>*) {
             return fmt::format("a list of integers, each {}", range_text(field));
@@ -339,18 +355,17 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
       Overload{
           [](const bool* value) { return std::string(*value ? "true" : "false"); },
           [&](const std::int64_t* value) {
-            return *value == 0 && !field.zero_word.empty() ? std::string(field.zero_word)
-                                                           : fmt::format("{}", *value);
+            return word_of(field, *value).value_or(fmt::format("{}", *value));
           },
           [&](const std::optional<std::int64_t>* value) {
-            if (*value == 0 && !field.zero_word.empty()) return std::string(field.zero_word);
-            return *value ? fmt::format("{}", **value) : std::string();
+            if (!*value) return std::string();
+            return word_of(field, **value).value_or(fmt::format("{}", **value));
           },
           [](const std::uint64_t* value) { return fmt::format("{}", *value); },
-          [](const double* value) { return number_text(*value); },
+          [&](const double* value) { return word_of(field, *value).value_or(number_text(*value)); },
           [&](const std::optional<double>* value) {
-            if (*value == 0 && !field.zero_word.empty()) return std::string(field.zero_word);
-            return *value ? number_text(**value) : std::string();
+            if (!*value) return std::string();
+            return word_of(field, **value).value_or(number_text(**value));
           },
           [](const std::string* value) { return value->empty() ? "" : quoted_yaml(*value); },
           [](const std::vector<std::int64_t>* value) { return list_text(*value); },

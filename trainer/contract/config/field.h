@@ -65,7 +65,7 @@ struct Field {
   bool above_min = false;              // min itself is out
   bool below_max = false;              // max itself is out
   std::string_view later = {};         // values of later versions, "lars|lamb"
-  std::string_view zero_word = {};     // how 0 is written: "auto"
+  std::string_view words = {};         // how 0, then -1, are written: "auto", "dynamic|tf"
   std::string_view default_text = {};  // for the reader of the docs, where one value doesn't say it
   std::string_view only_key = {};      // means something only while only_key has one of only_values
   std::string_view only_values = {};

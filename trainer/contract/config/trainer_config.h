@@ -43,6 +43,10 @@ struct OptimizerConfig {
   double epsilon = 1e-7;    // adagrad: 1e-10; adadelta: 1e-6
   double weight_decay = 0;  // adamw: 0.01
   DecayScope decay = DecayScope::kAll;
+  std::optional<double> clip_global_norm;
+  std::optional<double> clip_value;
+  double eta = 0.001;  // lars
+  double ema_decay = 0;
   bool operator==(const OptimizerConfig&) const = default;
 };
 
@@ -129,7 +133,9 @@ struct TrainerConfig {
   std::int64_t accumulate = 1;
   OptimizerConfig optimizer;
   LrScheduleConfig lr_schedule;
-  Precision precision = Precision::kFp32;
+  Precision precision = Precision::kFp32;  // amp_level: its own
+  AmpLevel amp_level = AmpLevel::kNone;
+  double loss_scale = 1;  // 0: dynamic, -1: tf; fp16 but for O3: dynamic
   Convolution convolution = Convolution::kDirect;
   double label_smoothing = 0;
   std::uint64_t seed = 42;

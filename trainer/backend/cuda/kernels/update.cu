@@ -39,7 +39,8 @@ __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, Fl
       weight = optim::averaged(weight, buffer.gradients[i], rule.statistic_momentum, parts);
     } else {
       const float decay = change == Change::kDecayed ? rule.weight_decay : 0;
-      const float gradient = optim::decayed(formula, buffer.gradients[i], decay, weight);
+      const float gradient = optim::decayed(
+          formula, optim::clipped(rule, verdict->step, buffer.gradients[i]), decay, weight);
       if constexpr (std::is_invocable_v<Formula, float, float&>) {
         formula(gradient, weight);
       } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
