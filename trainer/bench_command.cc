@@ -84,11 +84,10 @@ double best_seconds(backend::Executable& executable, int step) {
 }
 
 // The engine's own limit: images a second if a step were its convolutions and dense layers alone.
-double limit(const contract::TrainerConfig& config, const data::Dataset& dataset,
-             backend::Backend& backend, Precision precision) {
+double limit(const contract::TrainerConfig& config, const train::TrainOptions& options,
+             const data::Dataset& dataset, backend::Backend& backend, Precision precision) {
   const tensor::Shape sample = augment::result_of(config.data.augment, dataset.sample_shape());
-  const graph::Graph graph =
-      graph::build_model(config.model, sample, dataset.classes(), 0);
+  const graph::Graph graph = train::build_graph(options, sample, dataset.classes(), 0);
   const graph::Program program =
       graph::compile(graph, config.batch_size, precision, graph::Mode::kTraining);
   const auto parameters =
@@ -117,6 +116,7 @@ double limit(const contract::TrainerConfig& config, const data::Dataset& dataset
 int run_bench(const CommandLine& line) {
   const contract::TrainerConfig config = read_configuration(line).config;
   train::TrainOptions options = make_train_options(config, std::nullopt);
+  take_network(config, options);
   options.threads = threads_per_rank(config, ranks_on_this_machine(std::nullopt));
   options.data_workers = loader_threads(config, ranks_on_this_machine(std::nullopt));
   options.epochs.reset();
@@ -131,21 +131,20 @@ int run_bench(const CommandLine& line) {
   RateRecorder recorder(line.seconds, stop);
   const auto backend = make_backend(config, options.threads, gpu_of_rank(config));
   train::SaveGate saves;
-  train::train(options,
-               {*backend, *training, nullptr, std::move(communicator),
-                train::make_all_reduce_strategy, recorder, stop, saves});
+  train::train(options, {*backend, *training, nullptr, std::move(communicator),
+                         train::make_all_reduce_strategy, recorder, stop, saves});
   if (rank != 0) return 0;
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);  // before the limit is measured, which holds a second model
-  const double most = limit(config, *training, *backend, options.precision);
+  const double most = limit(config, options, *training, *backend, options.precision);
   fmt::print(
       "{{\"event\":\"bench\",\"model\":\"{}\",\"batch\":{},\"ranks\":{},\"threads\":{},"
       "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f},"
       "\"parameters\":{},\"samples\":{}}}\n",
-      word(config.model), config.batch_size, recorder.info().world_size, options.threads,
-      recorder.best(), recorder.median(), most * recorder.info().world_size,
-      static_cast<double>(usage.ru_maxrss) / 1024, recorder.info().parameters,
-      recorder.info().training_samples);
+      config.model_file.empty() ? word(config.model) : "modelFile", config.batch_size,
+      recorder.info().world_size, options.threads, recorder.best(), recorder.median(),
+      most * recorder.info().world_size, static_cast<double>(usage.ru_maxrss) / 1024,
+      recorder.info().parameters, recorder.info().training_samples);
   return 0;
 }
 

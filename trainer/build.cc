@@ -15,6 +15,8 @@
 #include "trainer/cpu_quota.h"
 #include "trainer/gpu_choice.h"
 #include "trainer/graph/models/models.h"
+#include "trainer/network_file.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain {
 
@@ -35,13 +37,15 @@ std::optional<fs::path> bundled_digits() {
   return std::nullopt;
 }
 
-fs::path data_directory(const TrainerConfig& config) {
+std::optional<fs::path> find_data(const TrainerConfig& config) {
   if (!config.data.path.empty()) return config.data.path;
   std::error_code ignored;
   if (fs::is_directory(contract::kDataDirectory, ignored)) return contract::kDataDirectory;
-  if (config.data.format == DataFormat::kMnist) {
-    if (const auto digits = bundled_digits()) return *digits;
-  }
+  return config.data.format == DataFormat::kMnist ? bundled_digits() : std::nullopt;
+}
+
+fs::path data_directory(const TrainerConfig& config) {
+  if (const auto found = find_data(config)) return *found;
   throw Error(ExitCode::kBadInput,
               fmt::format("[data] no data: {} is not there and data.path is not set",
                           contract::kDataDirectory));
@@ -267,6 +271,9 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.precision = config.precision;
   options.label_smoothing = static_cast<float>(config.label_smoothing);
   options.seed = config.seed;
+  if (!config.pretrained.empty())
+    options.pretrained = find_data(config).value_or("") / fs::path(config.pretrained);
+  options.freeze = config.freeze;
   options.batch_size = config.batch_size;
   options.global_batch_size = config.batch_semantics == BatchSemantics::kGlobal;
   options.accumulate = static_cast<int>(config.accumulate);
@@ -333,6 +340,15 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.identity = contract::identity(config);
   options.trajectory = contract::trajectory(config);
   return options;
+}
+
+void take_network(const TrainerConfig& config, train::TrainOptions& options) {
+  if (config.model_file.empty()) return;
+  NetworkFile network = read_network(find_data(config).value_or("") / fs::path(config.model_file));
+  options.layers = std::move(network.layers);
+  options.network = std::move(network.text);
+  options.identity["model"] = fmt::format("a network of {} layers, {:016x}", options.layers.size(),
+                                          tensor::fnv1a(options.network));
 }
 
 }  // namespace coxswain

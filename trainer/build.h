@@ -42,4 +42,7 @@ std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& co
 train::TrainOptions make_train_options(const contract::TrainerConfig& config,
                                        const std::optional<contract::WorkerEnv>& env);
 
+// Reads the network of modelFile, where one is given.
+void take_network(const contract::TrainerConfig& config, train::TrainOptions& options);
+
 }  // namespace coxswain

@@ -6,17 +6,17 @@
 namespace coxswain {
 
 struct PackFlags {
-  std::string from;              // a folder, mnist or cifar10
-  std::string data;              // where mnist or cifar10 lie
-  std::string to;                // FILE.rec, or a folder for both parts
+  std::string from;  // a folder, mnist or cifar10
+  std::string data;  // where mnist or cifar10 lie
+  std::string to;    // FILE.rec, or a folder for both parts
   std::string part = "train";
-  std::string encoding;          // keep | jpeg | png | raw
-  int resize = 0;                // the shorter side
+  std::string encoding;  // keep | jpeg | png | raw
+  int resize = 0;        // the shorter side
   int quality = 95;
   int shards = 1;
-  int workers = 0;               // 0: as many as cores
-  std::string check;             // FILE.rec
-  std::string index;             // a folder
+  int workers = 0;    // 0: as many as cores
+  std::string check;  // FILE.rec
+  std::string index;  // a folder
 };
 
 struct PreviewFlags {
@@ -39,12 +39,13 @@ struct CommandLine {
   bool per_class = false;              // eval
   std::vector<std::string> images;     // predict
   int top = 5;                         // predict: how many classes of each
-  std::string launcher = "mpi";      // worker: mpi | env
-  std::vector<std::string> command;  // worker, rank: CMD...
-  std::string directory;             // report: of a run's checkpoints; timeline: a file
+  std::string launcher = "mpi";        // worker: mpi | env
+  std::vector<std::string> command;    // worker, rank: CMD...
+  std::string directory;               // report: of a run's checkpoints; timeline: a file
   PackFlags pack;
   PreviewFlags preview;
-  double seconds = 3;                // bench: of each measurement
+  double seconds = 3;   // bench: of each measurement
+  std::string network;  // models: a file of layers
 };
 
 // Each returns the exit code of the process, and throws Error for the rest.

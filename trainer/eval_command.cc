@@ -49,10 +49,11 @@ int run_eval(const CommandLine& line) {
   auto [path, contents] = load_checkpoint(line.checkpoint);
   const auto dataset = open_test_set(config);
   const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
-  const train::TrainOptions options = make_train_options(config, std::nullopt);
+  train::TrainOptions options = make_train_options(config, std::nullopt);
+  take_network(config, options);
   const tensor::Shape input =
       augment::result_of(train::evaluation_steps(options), dataset->sample_shape());
-  const graph::Graph graph = graph::build_model(options.model, input, dataset->classes(), 0);
+  const graph::Graph graph = train::build_graph(options, input, dataset->classes(), 0);
   const graph::Program program =
       graph::compile(graph, options.batch_size, options.precision, graph::Mode::kTraining);
   const auto parameters =
@@ -100,27 +101,6 @@ int run_export(const CommandLine& line) {
   }
   fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
              contents.state.step, path.string());
-  return 0;
-}
-
-int run_models(const CommandLine&) {
-  fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10}  {}\n", "model", "input", "parameters", "tensors",
-             "MMAC", "from");
-  for (const graph::ModelInfo& model : graph::models()) {
-    const graph::Graph graph = graph::infer_shapes(model.build(model.input, model.classes, 0), 1);
-    std::int64_t count = 0;
-    int tensors = 0;
-    for (const graph::Parameter& parameter : graph::parameters(graph)) {
-      if (!tensor::is_trainable(parameter.kind)) continue;
-      std::int64_t elements = 1;
-      for (const std::int64_t dim : parameter.dims) elements *= dim;
-      count += elements;
-      ++tensors;
-    }
-    fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10.2f}  {}\n", word(model.model),
-               fmt::format("{}x{}x{}", model.input.c, model.input.h, model.input.w), count, tensors,
-               static_cast<double>(graph::multiply_accumulates(graph)) / 1e6, model.source);
-  }
   return 0;
 }
 

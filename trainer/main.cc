@@ -120,6 +120,8 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
     command->add_option("DIR", line.directory, "where the checkpoints of a run lie")->required();
     command->add_option("--output", line.output, "a file; without it report.html in DIR");
   }
+  if (name == "models")
+    command->add_option("--file", line.network, "the layers of a network of your own instead");
   if (name == "timeline")
     command->add_option("FILE", line.directory, "what report.timeline wrote")->required();
   if (name == "preview") add_preview_flags(*command, line.preview);
@@ -156,8 +158,7 @@ int parse_and_run(int argc, char** argv) {
       coxswain::run_report);
   add("timeline", "say what the steps of a timeline are made of", coxswain::run_timeline);
   add("pack", "make MXNet's .rec files of pictures, and check them", coxswain::run_pack);
-  add("preview", "draw samples with their labels, as they are trained on",
-      coxswain::run_preview);
+  add("preview", "draw samples with their labels, as they are trained on", coxswain::run_preview);
   add("bench", "measure training steps of a configuration", coxswain::run_bench);
   add("models", "list the models", coxswain::run_models);
   add("worker", "first process of a worker: start and supervise its ranks", run_worker);

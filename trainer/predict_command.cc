@@ -15,6 +15,7 @@
 #include "trainer/graph/models/models.h"
 #include "trainer/picture/decode.h"
 #include "trainer/picture_files.h"
+#include "trainer/network_file.h"
 #include "trainer/train/averaged_weights.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
@@ -42,8 +43,11 @@ constexpr auto kKeys = std::to_array<std::string_view>(
 contract::TrainerConfig config_of(const checkpoint::Loaded& loaded) {
   const checkpoint::State& state = loaded.contents.state;
   std::vector<contract::ConfigFlag> flags;
+  const bool own = !state.network.empty();
+  if (own) flags.push_back({"modelFile", "of the checkpoint"});
   for (const contract::Field& field : contract::kFields) {
     if (std::ranges::find(kKeys, field.key) == kKeys.end()) continue;
+    if (own && field.key == "model") continue;
     for (const auto* saved : {&state.identity, &state.trajectory}) {
       const auto found = saved->find(std::string(field.key));
       if (found == saved->end() || found->second.empty()) continue;
@@ -159,13 +163,15 @@ int run_predict(const CommandLine& line) {
   if (train::take_averages(loaded.contents)) fmt::print(stderr, "weights: their average\n");
   for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
   const contract::TrainerConfig config = config_of(loaded);
-  const train::TrainOptions options = make_train_options(config, std::nullopt);
+  train::TrainOptions options = make_train_options(config, std::nullopt);
+  const std::string& network = loaded.contents.state.network;
+  if (!network.empty()) options.layers = parse_network(network, loaded.path.string()).layers;
   const std::int64_t classes = number_of(loaded, of_dataset(loaded, "classes"), kMostClasses);
   const std::vector<fs::path> paths(line.images.begin(), line.images.end());
   const auto dataset =
       open_picture_files(paths, test_picture_options(config), shape_of(loaded), classes);
-  const graph::Graph graph = graph::build_model(
-      options.model, augment::result_of(train::evaluation_steps(options), dataset->sample_shape()),
+  const graph::Graph graph = train::build_graph(
+      options, augment::result_of(train::evaluation_steps(options), dataset->sample_shape()),
       classes, 0);
   require_same_size(loaded, graph);
   const std::int64_t batch = std::min(kMostAtOnce, dataset->size());

@@ -29,7 +29,7 @@ namespace coxswain {
 
 namespace {
 
-constexpr int kServerComesBack = 120;  // seconds
+constexpr int kServerComesBack = 120;          // seconds
 constexpr std::size_t kMostCharacters = 2000;  // of an error, on the terminal and in its message
 
 using contract::lookup_environment;
@@ -146,6 +146,7 @@ class RankProcess {
  private:
   ExitCode train(const contract::TrainerConfig& config) {
     train::TrainOptions options = make_train_options(config, env_);
+    take_network(config, options);
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
     options.data_workers = loader_threads(config, ranks_on_this_machine(env_));
     auto communicator = make_communicator(
@@ -160,17 +161,16 @@ class RankProcess {
     if (gpu && communicator->size() > 1)
       communicator = over_gpus(config, std::move(communicator), *backend);
     if (rank_ == 0) {
-      reports_ = std::make_unique<Reports>(line_.log_format, env_, config,
-                                           options.checkpoint.directory);
+      reports_ =
+          std::make_unique<Reports>(line_.log_format, env_, config, options.checkpoint.directory);
     }
     Silent silent;
     train::Observer& observer = reports_ ? reports_->observer() : silent;
-    train::Collaborators with{*backend, *training, test.get(), std::move(communicator),
+    train::Collaborators with{*backend, *training, test.get(),     std::move(communicator),
                               nullptr,  observer,  stop_requested, saves};
     if (!apart) with.strategy = strategy(config);
-    const auto result =
-        apart ? train::train_async(options, std::move(with), async_access(config))
-              : train::train(options, std::move(with));
+    const auto result = apart ? train::train_async(options, std::move(with), async_access(config))
+                              : train::train(options, std::move(with));
     const auto code = result == train::Result::kSucceeded ? ExitCode::kDone : ExitCode::kSaved;
     if (reports_) {
       leave_message(code, "", "");
@@ -188,8 +188,8 @@ class RankProcess {
       throw Error(ExitCode::kBadInput,
                   "[config] device: cuda trains with strategy: AllReduce alone in this version");
     }
-    const auto gpu = gpu_of_rank(config, ranks_on_this_machine(env_),
-                                 place_on_this_machine(env_, rank_.load()));
+    const auto gpu =
+        gpu_of_rank(config, ranks_on_this_machine(env_), place_on_this_machine(env_, rank_.load()));
     if (config.device != Device::kAuto) return gpu;
     require_one_kind(tell_all(communicator, gpu.has_value()));
     notes.push_back(gpu ? "device: auto: each rank computes on a GPU"

@@ -101,6 +101,7 @@ Json value_schema(const Field& field) {
           [](std::string*) -> Json { return {{"type", "string"}}; },
           [&](std::vector<std::int64_t>*) { return list_of(numeric(field, "integer")); },
           [&](std::vector<double>*) { return list_of(numeric(field, "number")); },
+          [](std::vector<std::string>*) { return list_of({{"type", "string"}}); },
           // A word, or an object with one word as its key.
           [](std::vector<augment::Augmentation>*) { return list_of({{kKeepUnknown, true}}); },
           [&](const contract::ChoiceRef&) { return choice(field); },
@@ -139,7 +140,7 @@ Json training_schema() {
     Json& at = section(root, field.key, field.required);
     const std::string name(field.key.substr(field.key.rfind('.') + 1));
     at["properties"][name] = described(meaning(field), value_schema(field));
-    if (field.required) require(at, name);
+    if (field.required && field.instead.empty()) require(at, name);
   }
   return root;
 }

@@ -38,6 +38,7 @@ inline const std::vector<TrainingChange>& training_changes() {
   static const std::vector<TrainingChange> kChanges = {
       // Every word is a model: tests/trainer/graph.
       {"model", "data.shape=[1,28,28] data.size=8 epochs=1", {"mlp", "lenet"}},
+      {"modelFile", "model=", {"$DIR/one/net.yaml", "$DIR/two/net.yaml"}},
       {"data.format",
        "data.shape= data.classes= data.size= epochs=1",
        {"synthetic data.size=8", "mnist data.path=$DIR/one", "cifar10 data.path=$DIR/one",
@@ -138,6 +139,8 @@ inline const std::vector<TrainingChange>& training_changes() {
        "model=cifar-resnet8 data.shape=[3,16,16] data.size=16 batchSize=16 epochs=1"},
       {"loss.labelSmoothing", "", {"0", "0.1"}},
       {"seed", "", {"42", "43"}},
+      {"pretrained", "", {"$DIR/one/weights.safetensors", "$DIR/two/weights.safetensors"}},
+      {"freeze", "", {"[]", R"(["fc1."])", R"(["fc2.bias"])"}},
       {"reproducible", "batchSemantics=global"},
       {"virtualShards", "batchSemantics=global reproducible=anyWorldSize", {"2", "4"}},
       {.key = "communication.backend"},

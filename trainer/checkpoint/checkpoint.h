@@ -37,6 +37,7 @@ struct State {
   double last_accuracy = -1;  // of the last evaluation; -1: none yet
   double last_loss = 0;
   std::vector<std::string> class_names = {};  // where the dataset has them; else empty
+  std::string network = {};                   // a user's own, as the file says it; else empty
   double best_accuracy = -1;        // of the evaluations so far, by checkpoint.best; -1: none
   double watched_best = 0;          // of what earlyStopping.metric says
   std::int64_t watched_epoch = 0;   // from 1, of that best; 0: there is none yet

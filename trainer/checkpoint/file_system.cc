@@ -55,8 +55,8 @@ bool PosixFileSystem::make_directory(const Path& path) {
 bool PosixFileSystem::is_directory(const Path& path) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(path, error);
-  const bool is_none = error == std::errc::no_such_file_or_directory ||
-                       error == std::errc::not_a_directory;
+  const bool is_none =
+      error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
   if (error && !is_none) fail("look at", path, error);
   return std::filesystem::is_directory(status);
 }
@@ -94,7 +94,7 @@ OpenFile PosixFileSystem::open(const Path& path) {
     fail("open", path, last_error());
   }
   OpenFile file(descriptor, path, 0);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) fail("look at", path, last_error());
   if (!S_ISREG(status.st_mode)) refuse_file(path, "not a regular file");
   file.bytes = static_cast<std::uint64_t>(status.st_size);

@@ -73,6 +73,7 @@ std::uint32_t combine_checksums(std::uint32_t first, std::uint32_t second,
 // Value. Where a tensor lies in the data part of a safetensors file, in bytes.
 struct TensorPlace {
   std::string name;
+  std::string type = "F32";
   std::vector<std::int64_t> dims = {};
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -89,10 +90,17 @@ constexpr std::uint64_t kLengthBytes = 8;
 std::uint64_t decode_header_length(std::span<const std::byte, kLengthBytes> bytes,
                                    std::uint64_t file_bytes, std::string_view where);
 
+// kFloats: F32 alone, as checkpoints hold them.
+enum class Types { kFloats, kAny };
+
 // Tensors in the order of their data, which fill `data_bytes` exactly.
 std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
-                                                   std::uint64_t data_bytes,
-                                                   std::string_view where);
+                                                   std::uint64_t data_bytes, std::string_view where,
+                                                   Types types = Types::kFloats);
+
+// Elements of a safetensors type as float32; nothing for one that is not F32, F16 or BF16.
+std::optional<std::vector<float>> to_floats(std::string_view type,
+                                            std::span<const std::byte> bytes);
 
 bool all_finite(std::span<const float> values);
 

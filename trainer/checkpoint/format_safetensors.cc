@@ -6,6 +6,7 @@
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/format_json.h"
+#include "trainer/tensor/data_type.h"
 
 namespace coxswain::checkpoint {
 
@@ -20,8 +21,19 @@ constexpr std::uint64_t kMaxTensorBytes = 1ULL << 62;
 constexpr std::size_t kMaxDims = 8;
 constexpr int kMaxDepth = 3;  // tensor, shape, dimension
 
-std::uint64_t bytes_of(const std::vector<std::int64_t>& dims, std::string_view where) {
-  std::uint64_t bytes = sizeof(float);
+// 0: not a type of the format.
+std::uint64_t bytes_of_element(std::string_view type) {
+  constexpr std::pair<std::string_view, std::uint64_t> kSizes[] = {
+      {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"I16", 2},
+      {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2}, {"U8", 1},  {"BOOL", 1}};
+  const auto* const found =
+      std::ranges::find(kSizes, type, &std::pair<std::string_view, std::uint64_t>::first);
+  return found == std::end(kSizes) ? 0 : found->second;
+}
+
+std::uint64_t bytes_of(std::uint64_t element, const std::vector<std::int64_t>& dims,
+                       std::string_view where) {
+  std::uint64_t bytes = element;
   for (const std::int64_t dim : dims) {
     const auto extent = static_cast<std::uint64_t>(dim);
     if (extent > kMaxTensorBytes / bytes) refuse(where, "shape is too large");
@@ -46,12 +58,15 @@ std::vector<std::int64_t> decode_dims(const json& shape, const std::string& wher
 }
 
 TensorPlace decode_tensor(const std::string& name, const json& value, std::uint64_t data_bytes,
-                          std::string_view file) {
+                          std::string_view file, Types types) {
   const std::string where = fmt::format("{}: tensor {}", file, in_quotes(name));
   JsonFields fields(value, where);
   const std::string dtype = fields.text("dtype");
-  if (dtype != "F32") refuse(where, fmt::format("dtype {} is not F32", in_quotes(dtype)));
-  TensorPlace place{.name = name, .dims = decode_dims(fields.array("shape"), where)};
+  const std::uint64_t element = bytes_of_element(dtype);
+  if (types == Types::kFloats && dtype != "F32")
+    refuse(where, fmt::format("dtype {} is not F32", in_quotes(dtype)));
+  if (element == 0) refuse(where, fmt::format("dtype {} is not known", in_quotes(dtype)));
+  TensorPlace place{.name = name, .type = dtype, .dims = decode_dims(fields.array("shape"), where)};
   const json& offsets = fields.array("data_offsets");
   fields.finish();
   if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
@@ -63,7 +78,7 @@ TensorPlace decode_tensor(const std::string& name, const json& value, std::uint6
     refuse(where, fmt::format("range {} to {} is outside of the data of {} bytes", place.begin,
                               place.end, data_bytes));
   }
-  const std::uint64_t expected = bytes_of(place.dims, where);
+  const std::uint64_t expected = bytes_of(element, place.dims, where);
   if (place.end - place.begin != expected) {
     refuse(where, fmt::format("range of {} bytes, but the shape needs {}", place.end - place.begin,
                               expected));
@@ -107,13 +122,13 @@ std::uint64_t decode_header_length(std::span<const std::byte, kLengthBytes> byte
 }
 
 std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
-                                                   std::uint64_t data_bytes,
-                                                   std::string_view where) {
+                                                   std::uint64_t data_bytes, std::string_view where,
+                                                   Types types) {
   const json parsed = parse_json_object(header, kMaxDepth, where);
   std::vector<TensorPlace> places;
   for (const auto& [name, value] : parsed.items()) {
     if (name == "__metadata__") continue;
-    places.push_back(decode_tensor(name, value, data_bytes, where));
+    places.push_back(decode_tensor(name, value, data_bytes, where, types));
   }
   std::ranges::sort(places, {}, &TensorPlace::begin);
   std::uint64_t expected = 0;
@@ -130,6 +145,22 @@ std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
            fmt::format("tensors fill {} bytes, but the file holds {}", expected, data_bytes));
   }
   return places;
+}
+
+std::optional<std::vector<float>> to_floats(std::string_view type,
+                                            std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / std::max<std::uint64_t>(1, bytes_of_element(type)));
+  if (type == "F32") {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  if (type != "F16" && type != "BF16") return std::nullopt;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
+    values[i] = type == "F16" ? tensor::from_float16(half) : tensor::from_bfloat16(half);
+  }
+  return values;
 }
 
 bool all_finite(std::span<const float> values) {

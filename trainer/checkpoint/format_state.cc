@@ -16,7 +16,8 @@ using nlohmann::ordered_json;
 // 3: pushes_exactly is true; written only then, so that older programs read all others.
 // 4: class names, and what evaluations are compared with; alike, and pushes_exactly always stands
 // there.
-// 5: a loss scale other than 1, alike; what came with 4 always stands there.
+// 5: a loss scale other than 1, a network of the user's own, alike; what came with 4 always stands
+// there.
 constexpr std::int64_t kStateVersion = 5;
 constexpr std::int64_t kScoresVersion = 4;
 constexpr std::int64_t kExactVersion = 3;
@@ -59,7 +60,7 @@ bool tells_scores(const State& state) {
 }
 
 std::int64_t version_of(const State& state) {
-  if (state.loss_scale != 1) return kStateVersion;
+  if (state.loss_scale != 1 || !state.network.empty()) return kStateVersion;
   if (tells_scores(state)) return kScoresVersion;
   return state.pushes_exactly ? kExactVersion : kUsualVersion;
 }
@@ -99,6 +100,7 @@ std::string encode(const State& state) {
   if (version_of(state) >= kStateVersion) {
     object["loss_scale"] = state.loss_scale;
     object["clean_steps"] = state.clean_steps;
+    object["network"] = state.network;
   }
   // A path in the configuration need not be UTF-8.
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -146,6 +148,7 @@ State decode_state(std::string_view text, std::string_view where) {
   if (version >= kStateVersion) {
     state.loss_scale = fields.number("loss_scale", 1, kMaxLossScale);
     state.clean_steps = fields.integer("clean_steps", 0, kMaxSteps);
+    state.network = fields.text("network");
   }
   fields.finish();
   return state;

@@ -18,7 +18,7 @@ struct WriterOptions {
   std::filesystem::path directory;  // made when missing
   int keep = 3;
   std::optional<int> keep_epochs = std::nullopt;  // beside them; 0: all; see Publisher
-  int max_failures = 3;  // in a row, then Error
+  int max_failures = 3;                           // in a row, then Error
   // A save that takes longer is a volume that is gone: then Error (74).
   std::chrono::seconds stall_limit{300};
   // The uid of the job whose run begins with this start, without resuming: what other runs left in

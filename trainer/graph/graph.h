@@ -60,6 +60,7 @@ struct Parameter {
   std::vector<std::int64_t> dims;  // canonical
   Initializer init;
   int node = -1;
+  bool is_matrix() const { return dims.size() > 1; }  // a convolution's or a dense layer's weight
   bool operator==(const Parameter&) const = default;
 };
 
@@ -169,6 +170,9 @@ class Builder {
   int add(int a, int b) { return append({.op = Op::kAdd, .inputs = {a, b}}); }
   int global_avg_pool(int x) { return append({.op = Op::kGlobalAvgPool, .inputs = {x}}); }
   int flatten(int x) { return append({.op = Op::kFlatten, .inputs = {x}}); }
+
+  const Graph& graph() const { return graph_; }
+  Node& node(int x) { return graph_.nodes[static_cast<std::size_t>(x)]; }
 
   // Appends the loss.
   Graph finish(int logits, float label_smoothing) {

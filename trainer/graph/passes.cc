@@ -1,10 +1,15 @@
 #include "trainer/graph/passes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
+#include <ranges>
 #include <set>
 
+#include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
 #include "trainer/graph/operations.h"
 
 namespace coxswain::graph {
@@ -45,6 +50,15 @@ void check_structure(const Graph& graph) {
 
 bool takes_activation(const Node& node) {
   return operation(node.op).fuses != Fuses::kNothing && node.activation == Activation::kNone;
+}
+
+// From the first layer on.
+std::vector<std::string> some_names(const Program& program) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : std::views::reverse(program.parameters))
+    if (parameter.is_matrix() && names.size() < kMost) names.push_back(parameter.name);
+  return names;
 }
 
 DataType type_of(Precision precision) {
@@ -124,6 +138,30 @@ Graph fuse(Graph graph) {
     result.nodes.push_back(std::move(node));
   }
   return result;
+}
+
+Program freeze(Program program, std::span<const std::string> prefixes) {
+  for (const std::string& prefix : prefixes) {
+    bool found = false;
+    for (Parameter& parameter : program.parameters) {
+      const bool is_weight =
+          tensor::is_trainable(parameter.kind) || parameter.kind == SegmentKind::kFrozen;
+      if (!is_weight || !parameter.name.starts_with(prefix)) continue;
+      parameter.kind = SegmentKind::kFrozen;
+      found = true;
+    }
+    if (found) continue;
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[graph] freeze: no tensor of the model begins with \"{}\": they are "
+                            "{}, and so on; `export` lists all",
+                            printable(prefix, 80), fmt::join(some_names(program), ", ")));
+  }
+  const bool trains = std::ranges::any_of(program.parameters, [](const Parameter& parameter) {
+    return tensor::is_trainable(parameter.kind);
+  });
+  if (!trains && !prefixes.empty())
+    throw Error(ExitCode::kBadInput, "[graph] freeze: nothing is left to train");
+  return program;
 }
 
 Program compile(const Graph& graph, std::int64_t batch_size, Precision precision, Mode mode) {

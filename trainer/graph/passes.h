@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "trainer/graph/graph.h"
 #include "trainer/graph/program.h"
 #include "trainer/options/options.h"
@@ -22,7 +25,11 @@ Graph fuse(Graph graph);
 // Orders the work: forward alone for evaluation; forward, loss gradient and backward for training.
 Program differentiate(const Graph& graph, Mode mode);
 
-// All passes in order.
+// Marks the trainable tensors whose names begin with one of the prefixes. Throws Error (65) for a
+// prefix of none of them, and when nothing is left to train.
+Program freeze(Program program, std::span<const std::string> prefixes);
+
+// All passes but freeze, in order.
 Program compile(const Graph& graph, std::int64_t batch_size, Precision precision, Mode mode);
 
 }  // namespace coxswain::graph

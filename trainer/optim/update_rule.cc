@@ -165,7 +165,7 @@ bool decays(DecayScope scope, SegmentKind kind) {
 
 void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& part) {
   assert(part.gradients.size() == part.weights.size());
-  if (part.kind == SegmentKind::kControl) return;
+  if (part.kind == SegmentKind::kControl || part.kind == SegmentKind::kFrozen) return;
   if (part.kind == SegmentKind::kStatistic) {
     return average(rule.statistic_momentum, step.statistic_parts, part.weights, part.gradients);
   }

@@ -64,9 +64,9 @@ double sum_of_squares(std::span<const float> values);
 float clip_factor(float clip_norm, double sum);
 
 // Applies one step to a part: a trainable one by the rule, or as plain SGD where it has no slots;
-// statistics by their running average; the control segment not at all. Elementwise, without fused
-// multiply-adds: any cut and any instruction set give the same bits, and zero padding stays zero.
-// LARS and LAMB want the whole segment (is_layerwise).
+// statistics by their running average; frozen weights and the control segment not at all.
+// Elementwise, without fused multiply-adds: any cut and any instruction set give the same bits, and
+// zero padding stays zero. LARS and LAMB want the whole segment (is_layerwise).
 void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& part);
 
 }  // namespace coxswain::optim

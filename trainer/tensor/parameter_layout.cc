@@ -35,6 +35,13 @@ std::int64_t ParameterLayout::parameter_count() const {
   return count;
 }
 
+std::int64_t ParameterLayout::frozen_count() const {
+  std::int64_t count = 0;
+  for (const Segment& segment : segments)
+    if (segment.kind == SegmentKind::kFrozen) count += segment.elements();
+  return count;
+}
+
 std::optional<int> ParameterLayout::find(std::string_view name) const {
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].name == name) return static_cast<int>(i);

@@ -8,11 +8,10 @@
 
 namespace coxswain::tensor {
 
-enum class SegmentKind { kWeight, kBias, kGamma, kBeta, kStatistic, kControl };
+// kFrozen: a weight of any kind that training leaves as it is.
+enum class SegmentKind { kWeight, kBias, kGamma, kBeta, kFrozen, kStatistic, kControl };
 
-constexpr bool is_trainable(SegmentKind kind) {
-  return kind != SegmentKind::kStatistic && kind != SegmentKind::kControl;
-}
+constexpr bool is_trainable(SegmentKind kind) { return kind < SegmentKind::kFrozen; }
 
 // Value. One tensor's place in the flat buffer. Offsets and lengths count floats.
 struct Segment {
@@ -39,6 +38,7 @@ struct ParameterLayout {
 
   std::int64_t size() const;             // floats, a multiple of 16
   std::int64_t parameter_count() const;  // logical elements of trainable segments
+  std::int64_t frozen_count() const;     // beside them
   std::optional<int> find(std::string_view name) const;
   const Segment& control() const { return segments.back(); }
   bool operator==(const ParameterLayout&) const = default;

@@ -52,7 +52,7 @@ class AllReduceStrategy : public Strategy {
   Course course_;
   std::int64_t step_ = 0;  // finished
 
-  float statistic_parts_ = 0;  // of the running step
+  float statistic_parts_ = 0;       // of the running step
   std::optional<CodedSums> coded_;  // with a codec
   bool asks_for_snapshot_ = false;  // goes with the running step's gradients
   RankSums sums_;

@@ -19,18 +19,37 @@ void AveragedWeights::exchange() {
   executables_.parameters_changed();
 }
 
-bool take_averages(checkpoint::Contents& contents) {
-  bool taken = false;
+namespace {
+
+// Calls `visit` with each weight and its average; false: there is none.
+template <class Visit>
+bool for_each_average(checkpoint::Contents& contents, const Visit& visit) {
+  bool found = false;
   for (checkpoint::NamedTensor& weight : contents.model) {
     const auto average = std::ranges::find(contents.optimizer,
                                            fmt::format("{}.{}", optim::kAverageSlot, weight.name),
                                            &checkpoint::NamedTensor::name);
-    if (average == contents.optimizer.end()) continue;
-    if (average->dims != weight.dims) continue;
-    weight.values.swap(average->values);
-    taken = true;
+    if (average == contents.optimizer.end() || average->dims != weight.dims) continue;
+    visit(weight, *average);
+    found = true;
   }
-  return taken;
+  return found;
+}
+
+}  // namespace
+
+void begin_averages(checkpoint::Contents& contents) {
+  for_each_average(contents,
+                   [](const checkpoint::NamedTensor& weight, checkpoint::NamedTensor& average) {
+                     average.values = weight.values;
+                   });
+}
+
+bool take_averages(checkpoint::Contents& contents) {
+  return for_each_average(contents,
+                          [](checkpoint::NamedTensor& weight, checkpoint::NamedTensor& average) {
+                            weight.values.swap(average.values);
+                          });
 }
 
 }  // namespace coxswain::train

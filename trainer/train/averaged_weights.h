@@ -30,6 +30,9 @@ class AveragedWeights {
   Executables& executables_;
 };
 
+// The averages of a checkpoint that holds some are its weights.
+void begin_averages(checkpoint::Contents& contents);
+
 // Puts the averages of a checkpoint that holds some in its weights' place; false: it holds none.
 bool take_averages(checkpoint::Contents& contents);
 

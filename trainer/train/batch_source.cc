@@ -5,8 +5,8 @@ namespace coxswain::train {
 std::optional<data::BatchRequest> BatchSource::operator()() {
   if (next_micro_ == plan_.micro_batches.size() && !next_step()) return std::nullopt;
   const MicroBatch& micro = plan_.micro_batches[next_micro_++];
-  return data::BatchRequest{{micro.sample_ids.begin(), micro.sample_ids.end()}, order_epoch_, 0,
-                            micro.before};
+  return data::BatchRequest{
+      {micro.sample_ids.begin(), micro.sample_ids.end()}, order_epoch_, 0, micro.before};
 }
 
 bool BatchSource::next_step() {

@@ -67,13 +67,9 @@ LossSums score_rows(backend::Executable& executable, const data::Dataset& datase
   });
   LossSums total;
   while (const data::HostBatch* batch = loader.next()) {
-    backend::forward(executable, {{batch->images, loader.table()},
-                                  batch->labels,
-                                  batch->sample_ids,
-                                  0,
-                                  0,
-                                  batch->valid,
-                                  1});
+    backend::forward(
+        executable,
+        {{batch->images, loader.table()}, batch->labels, batch->sample_ids, 0, 0, batch->valid, 1});
     const LossSums sums = executable.sums();
     total.loss += sums.loss;
     total.correct += sums.correct;

@@ -96,7 +96,7 @@ class Trial {
   const Collaborators& with_;
   const Started& now_;
   data::EpochOrder order_;  // a whole one: of that under way nothing may be left
-  StepPlan plan_;  // of the first step, as rank 0 has it
+  StepPlan plan_;           // of the first step, as rank 0 has it
   std::size_t next_ = 0;
   std::unique_ptr<backend::Parameters> parameters_;
   Executables executables_;

@@ -118,17 +118,17 @@ void ParameterServerStrategy::finish_step() {
 
 std::string ParameterServerStrategy::judge_codec() {
   const PushJudge::Opinion opinion = judge_.after(
-      step_, {.measured =
-                  [this] {
-                    compress::Measured measured = servers_.measured();
-                    measured.decodings = static_cast<double>(with_.communicator.size()) /
-                                         static_cast<double>(plan_.map.servers());
-                    return measured;
-                  },
-              .residuals = [this] { return norm_of(plan_.layout, servers_.encoder().residuals()); },
-              .gradients = [this] {
-                return norm_of(plan_.layout, host_span(with_.parameters.gradients()));
-              }});
+      step_,
+      {.measured =
+           [this] {
+             compress::Measured measured = servers_.measured();
+             measured.decodings = static_cast<double>(with_.communicator.size()) /
+                                  static_cast<double>(plan_.map.servers());
+             return measured;
+           },
+       .residuals = [this] { return norm_of(plan_.layout, servers_.encoder().residuals()); },
+       .gradients =
+           [this] { return norm_of(plan_.layout, host_span(with_.parameters.gradients())); }});
   servers_.measure(judge_.measures());
   asks_for_exact_ = opinion.leaves;
   return opinion.warning;

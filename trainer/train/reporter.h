@@ -48,8 +48,8 @@ class Reporter {
   }
   void stepped(const checkpoint::State& state, const StepOutcome& outcome, std::int64_t samples);
   // Steps that several workers have done at their own pace: how many, and their sums.
-  void stepped_apart(const checkpoint::State& state, const StepOutcome& outcome,
-                     std::int64_t steps, const Staleness& staleness);
+  void stepped_apart(const checkpoint::State& state, const StepOutcome& outcome, std::int64_t steps,
+                     const Staleness& staleness);
   // All steps of this epoch that are done in this process.
   void stop_clock() { speed_.finish_epoch(); }
   // `scores`: of the epoch's evaluation, if there was one.
@@ -62,9 +62,7 @@ class Reporter {
   void report(const checkpoint::State& state, const StepOutcome& outcome, std::int64_t steps);
   std::optional<double> efficiency(const Stretch& stretch) const;
 
-  double seconds_in_all() const {
-    return std::chrono::duration<double>(now_() - began_).count();
-  }
+  double seconds_in_all() const { return std::chrono::duration<double>(now_() - began_).count(); }
   std::optional<double> one_rank_efficiency(const checkpoint::State& state,
                                             double samples_per_second) const;
   std::optional<double> training_top5(const checkpoint::State& state) const;

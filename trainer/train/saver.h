@@ -30,7 +30,7 @@ class Saver {
   bool due_by_time() const;
   void start(std::function<checkpoint::Contents()> contents);  // at once, without waiting
   void wait();  // for a save under way: the next start is not skipped
-  void poll();                                                 // tells of saves that ended
+  void poll();  // tells of saves that ended
   void save_now(std::function<checkpoint::Contents()> contents);
   const std::string& newest() const {
     return newest_;

@@ -20,9 +20,7 @@ struct Stretch {
     return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
   }
 
-  double steps_per_second() const {
-    return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
-  }
+  double steps_per_second() const { return seconds > 0 ? static_cast<double>(steps) / seconds : 0; }
 
   // The share of their time in which ranks do what they would do alone: everything but waiting for
   // an all-reduce that backward did not hide and for late peers. 1 for one rank; nothing before two

@@ -14,6 +14,7 @@
 #include "trainer/train/best_epoch.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/one_rank_rate.h"
+#include "trainer/train/pretrained.h"
 #include "trainer/train/resume.h"
 
 namespace coxswain::train {
@@ -70,6 +71,7 @@ checkpoint::State first_state(const TrainOptions& options, const Collaborators& 
   state.trajectory = options.trajectory;
   state.dataset = data::identity_of(with.training);
   state.class_names = with.training.class_names();
+  state.network = options.network;
   return state;
 }
 
@@ -81,11 +83,12 @@ class StartUp {
         with_(with),
         communicator_(*with.communicator),
         leads_(with.communicator->rank() == 0),
-        graph_(graph::build_model(
-            options.model, augment::result_of(options.preprocessing, with.training.sample_shape()),
-            with.training.classes(), options.label_smoothing)),
-        program_(graph::compile(graph_, options.batch_size, options.precision,
-                                graph::Mode::kTraining)) {}
+        graph_(build_graph(options,
+                           augment::result_of(options.preprocessing, with.training.sample_shape()),
+                           with.training.classes(), options.label_smoothing)),
+        program_(graph::freeze(
+            graph::compile(graph_, options.batch_size, options.precision, graph::Mode::kTraining),
+            options.freeze)) {}
 
   Started run() {
     notes() = options_.notes;
@@ -109,7 +112,7 @@ class StartUp {
     if (with_.goes_on_from)
       now_.state = *with_.goes_on_from;
     else if (!resume(new_run))
-      now_.strategy->initialise(program_);
+      begin();
     if (leads_ && !options_.checkpoint.directory.empty()) {
       now_.saver = std::make_unique<Saver>(options_.checkpoint,
                                            new_run ? std::optional(options_.job_uid) : std::nullopt,
@@ -136,6 +139,18 @@ class StartUp {
         std::make_unique<Executables>(graph_, options_.precision, with_.backend, *now_.parameters);
     now_.strategy = with_.strategy({options_, communicator_, with_.backend, *now_.parameters,
                                     now_.cut, with_.now, now_.timeline.get()});
+  }
+
+  // Rank 0 alone reads pretrained weights.
+  void begin() {
+    now_.strategy->initialise(program_);
+    if (options_.pretrained.empty()) return;
+    checkpoint::Contents contents;
+    if (leads_) {
+      contents = snapshot(with_.backend, *now_.parameters, slot_names(options_))();
+      begin_with(options_.pretrained, graph_.logits().name, contents, notes());
+    }
+    now_.strategy->restore(leads_ ? &contents : nullptr);
   }
 
   // Rank 0 reads and verifies; the others, which may not have the volume, get what it read. False:
@@ -269,18 +284,22 @@ class StartUp {
   }
 
   void describe() {
+    const tensor::ParameterLayout& layout = now_.parameters->layout();
     for (const std::string& note : now_.strategy->notes()) notes().push_back(note);
     if (options_.precision == Precision::kFp16)
       notes().push_back(
           "precision fp16: this CPU rounds to it and computes in float32, which is "
           "slower than fp32");
+    if (!options_.freeze.empty())
+      notes().push_back(fmt::format("frozen: {} of {} weights", layout.frozen_count(),
+                                    layout.frozen_count() + layout.parameter_count()));
     if (options_.rule.ema_decay > 0)
       notes().push_back(
           fmt::format("evaluates the weights' average: ema.decay {}", options_.rule.ema_decay));
     const checkpoint::State& state = now_.state;
     RunInfo& info = now_.info;
-    info.model = word(options_.model);
-    info.parameters = now_.parameters->layout().parameter_count();
+    info.model = options_.layers.empty() ? word(options_.model) : "modelFile";
+    info.parameters = layout.parameter_count();
     info.multiply_accumulates = graph::multiply_accumulates(program_.graph);
     info.rank = communicator_.rank();
     info.world_size = state.world_size;

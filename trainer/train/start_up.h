@@ -26,10 +26,10 @@ struct Started {
   std::unique_ptr<backend::Parameters> parameters;
   std::unique_ptr<Executables> executables;
   std::unique_ptr<Strategy> strategy;
-  std::unique_ptr<Saver> saver;  // rank 0 with a checkpoint directory
-  std::unique_ptr<Timeline> timeline;           // where one is asked for
+  std::unique_ptr<Saver> saver;                  // rank 0 with a checkpoint directory
+  std::unique_ptr<Timeline> timeline;            // where one is asked for
   std::unique_ptr<TimedDataset> timed_training;  // with it
-  std::unique_ptr<data::BadSampleLog> skipped;  // where bad samples are passed over
+  std::unique_ptr<data::BadSampleLog> skipped;   // where bad samples are passed over
   std::unique_ptr<data::DataLoader> loader;
 };
 
@@ -39,8 +39,8 @@ Started start_up(const TrainOptions& options, const Collaborators& with);
 
 std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
                                               const data::Dataset& training,
-                                              data::DataLoader::NextRequest next_request,
-                                              int depth, data::BadSampleLog* skipped);
+                                              data::DataLoader::NextRequest next_request, int depth,
+                                              data::BadSampleLog* skipped);
 
 // What is told in the end of the samples that this rank passed over.
 void tell_of_skipped(const Started& now, Observer& observer);

@@ -5,10 +5,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/compress/codec.h"
 #include "trainer/data/preprocessor.h"
 #include "trainer/data/sampler.h"
+#include "trainer/graph/models/layer_list.h"
 #include "trainer/graph/passes.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
@@ -70,11 +72,15 @@ struct TimelineOptions {
 // Value. All that training needs to know beside its collaborators. Batch sizes count samples.
 struct TrainOptions {
   Model model = Model::kMlp;
+  std::vector<graph::Layer> layers;  // in its place
+  std::string network;               // the file of these, for checkpoints
   Precision precision = Precision::kFp32;
   LossScaling loss_scaling;
   float label_smoothing = 0;
   std::uint64_t seed = 42;
-  int threads = 1;  // of the backend, to be told
+  std::filesystem::path pretrained;  // what a run begins with; empty: drawn values
+  std::vector<std::string> freeze;   // beginnings of names
+  int threads = 1;                   // of the backend, to be told
 
   std::int64_t batch_size = 64;
   bool global_batch_size = false;  // batch_size is of all ranks together, else of each
@@ -118,5 +124,8 @@ struct TrainOptions {
   std::optional<FailPoint> fail_point;
   std::vector<std::string> notes;  // to be told at the start
 };
+
+graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
+                         float label_smoothing);
 
 }  // namespace coxswain::train

@@ -209,6 +209,25 @@ def check_pictures(name, training, test, changes, pack=False):
     return check
 
 
+def check_finetune(directory, _full, _small):
+    """On weights of as many classes as ImageNet has."""
+    trainer = harness.BIN / "coxswain-trainer"
+    data = digits_in_folders(directory / "made", 24, 20)
+    subprocess.run([trainer, "train", "--model=resnet18", "--data.format=synthetic", "--data.shape=[3,32,32]",
+                    "--data.classes=1000", "--data.size=4", "--batchSize=2", "--steps=1",
+                    f"--checkpoint.path={directory}/first"], check=True, capture_output=True)
+    subprocess.run([trainer, "export", f"--checkpoint={directory}/first", f"--output={data}/resnet18.safetensors"],
+                   check=True, capture_output=True)
+    text = changed("finetune.yaml", {
+        r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}", r"epochs: \d+": "epochs: 1",
+        "batchSize: 32": "batchSize: 4", "replicas: 2": "replicas: 1"})
+    done = run(directory / "run", text, "--volume", f"data={data}")
+    expect(done.returncode == 0, "it should succeed", done)
+    for line in ("begins with the weights of ", "fc begins anew", "frozen: "):
+        expect(line in done.stdout, f"no line \"{line}\"", done)
+    return f"{last_event(done)['accuracy']:.2%}"
+
+
 def check_few_steps(name, changes):
     """What is for more ranks or other pictures than are here: an epoch of small steps, on the first digits."""
     def check(directory, _full, small):
@@ -278,6 +297,7 @@ def main():
                    "batchSize: 256": "batchSize: 4", "replicas: 2": "replicas: 1",
                    # a handful of images: no rate of a large batch
                    "lr: 1.0": "lr: 0.001"}),
+               "finetune.yaml": check_finetune,
                "fashion.yaml": check_few_steps("fashion.yaml", {
                    r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}"}),
                **{f"keras-{batch}.yaml": check_few_steps(f"keras-{batch}.yaml", {

@@ -64,7 +64,6 @@ TEST(ConfigFlags, are_refused_in_one_line) {
       {{"--lr=3"}, "unknown flag \"--lr\"; did you mean --optimizer.lr?"},
       {{"--batch-sise", "3"}, "unknown flag \"--batch-sise\"; did you mean --batchSize?"},
       {{"--zzzzz"}, "unknown flag \"--zzzzz\"; see --print-config for all"},
-      {{"--modelFile=net.yaml"}, "unknown flag \"--modelFile\"; not in this version"},
       {{"epochs=3"}, "unexpected argument \"epochs=3\""},
       {{"--epochs"}, "--epochs needs a value: an integer, 0..1000000"},
       {{"--epochs", "--seed=1"}, "--epochs needs a value: an integer, 0..1000000"},

@@ -141,6 +141,7 @@ TEST(ConfigText, identity_and_trajectory_are_disjoint_and_leave_free_keys_out) {
                                                                   {"data.channels", "auto"},
                                                                   {"data.shape", "[]"},
                                                                   {"data.classes", "auto"},
+                                                                  {"freeze", "[]"},
                                                                   {"optimizer.name", "sgd"}}));
   const auto path = trajectory(config);
   for (const char* key : {"optimizer.lr", "batchSize", "data.augment", "seed", "precision",

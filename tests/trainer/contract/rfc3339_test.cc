@@ -10,8 +10,8 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 using std::chrono::system_clock;
 
-const sys_seconds kNoon = std::chrono::sys_days(std::chrono::year(2026) / 1 / 31) +
-                          std::chrono::hours(12);
+const sys_seconds kNoon =
+    std::chrono::sys_days(std::chrono::year(2026) / 1 / 31) + std::chrono::hours(12);
 
 TEST(Rfc3339, is_written_in_utc_with_as_many_decimals_as_asked_for) {
   const system_clock::time_point time = kNoon + microseconds(1'234'506);

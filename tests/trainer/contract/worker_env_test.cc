@@ -44,8 +44,7 @@ TEST(WorkerEnv, comes_back_from_its_variables) {
   EXPECT_EQ(variables.at("COXSWAIN_SERVERS"), "a:9500,[::1]:9501");
   EXPECT_EQ(from_env(lookup_in(variables)), env);
   const auto names = worker_env_names();
-  for (const auto& [name, value] : variables)
-    EXPECT_EQ(std::ranges::count(names, name), 1) << name;
+  for (const auto& [name, value] : variables) EXPECT_EQ(std::ranges::count(names, name), 1) << name;
 }
 
 TEST(WorkerEnv, leaves_empty_values_out_and_has_defaults_for_them) {

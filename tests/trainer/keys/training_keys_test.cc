@@ -13,6 +13,10 @@
 #include "tests/trainer/train/training_fixture.h"
 #include "trainer/data/record.h"
 #include "trainer/build.h"
+#include "trainer/checkpoint/export.h"
+#include "trainer/graph/models/models.h"
+#include "trainer/graph/operations.h"
+#include "trainer/graph/passes.h"
 #include "trainer/communicators.h"
 #include "trainer/report/timeline_words.h"
 #include "trainer/reports.h"
@@ -133,10 +137,29 @@ class Places {
                          test::idx_labels(16));
       }
       put_pictures(directory, first);
+      put_weights(directory / "weights.safetensors", first);
+      std::ofstream(directory / "net.yaml") << fmt::format(
+          "layers: [{{dense: {{outputs: {}}}}}, relu, {{dense: {{outputs: classes}}}}]", 5 + first);
       for (const char* batch : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
                                 "data_batch_5", "test_batch"})
         test::write_file(directory / fmt::format("{}.bin", batch), test::cifar_records(4));
     }
+  }
+  // Of the network of kSmallTraining.
+  static void put_weights(const fs::path& file, int first) {
+    const graph::Graph graph =
+        graph::infer_shapes(graph::build_model(Model::kMlp, {1, 1, 6, 6}, 4, 0), 1);
+    std::vector<checkpoint::NamedTensor> tensors;
+    for (const graph::Parameter& parameter : graph::parameters(graph)) {
+      std::vector<float> values(1);
+      for (const std::int64_t dim : parameter.dims)
+        values.resize(values.size() * static_cast<std::size_t>(dim));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>((i + static_cast<std::size_t>(first)) % 7) / 50;
+      tensors.push_back({parameter.name, parameter.dims, std::move(values)});
+    }
+    checkpoint::PosixFileSystem files;
+    checkpoint::export_safetensors(files, tensors, file);
   }
   // As a folder and as records; all are turned by their Exif. Of "two" one is no picture.
   static void put_pictures(const fs::path& directory, int first) {
@@ -145,8 +168,8 @@ class Places {
       for (const char* name : {"cat/1.jpg", "cat/2.jpg", "dog/1.jpg", "dog/2.jpg"}) {
         fs::create_directories((directory / part / name).parent_path());
         const bool is_broken = first > 0 && std::string_view(name) == "dog/1.jpg";
-        const auto bytes = is_broken ? test::Bytes{1, 2, 3}
-                                     : test::file_bytes(test::picture_file("turned.jpg"));
+        const auto bytes =
+            is_broken ? test::Bytes{1, 2, 3} : test::file_bytes(test::picture_file("turned.jpg"));
         test::write_file(directory / part / name, bytes);
         data::append_record(records, name[0] == 'c' ? 0 : 1, 0, bytes);
       }
@@ -200,6 +223,7 @@ train::Hooks hooks_of(const TrainingChange& change, const TrainerConfig& config,
 std::string run(const TrainingChange& change, const TrainerConfig& config,
                 std::optional<std::int64_t> steps) {
   train::TrainOptions options = make_train_options(config, std::nullopt);
+  take_network(config, options);
   options.threads = threads_per_rank(config, change.ranks);
   if (steps) options.steps = steps;
   const auto training = open_training_set(config);

@@ -38,7 +38,7 @@ Weight weight_of(Recording& r, const Node& node, float* stored) {
   Weight weight{.stored = stored, .relaid = -1, .order = {}};
   if (find_segment(r, node, "weight")->layout != "canonical") return weight;
   const auto of_node = [&](const graph::Parameter& p) {
-    return p.kind == tensor::SegmentKind::kWeight && &r.node(p.node) == &node;
+    return p.is_matrix() && &r.node(p.node) == &node;
   };
   const auto parameter = std::ranges::find_if(r.program.parameters, of_node);
   const auto order = weight_order(r.program.graph, *parameter);

@@ -15,7 +15,7 @@ constexpr std::string_view kPrefix = "hwc:";
 
 std::optional<WeightOrder> weight_order(const graph::Graph& graph,
                                         const graph::Parameter& parameter) {
-  if (parameter.kind != tensor::SegmentKind::kWeight) return std::nullopt;
+  if (!parameter.is_matrix()) return std::nullopt;
   const graph::Node& node = graph.nodes[static_cast<std::size_t>(parameter.node)];
   const tensor::Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs[0])].shape;
   const std::int64_t cells =

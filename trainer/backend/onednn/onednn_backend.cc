@@ -66,7 +66,7 @@ class OneDnnBackend : public Backend {
 // The order in which the weight-gradient kernel of a layer writes; nothing for vectors.
 std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
                                                 const graph::Parameter& parameter) {
-  if (parameter.kind != tensor::SegmentKind::kWeight) return std::nullopt;
+  if (!parameter.is_matrix()) return std::nullopt;
   const graph::Node& node = training.graph.nodes[static_cast<std::size_t>(parameter.node)];
   const auto weight_order = onednn::recorder_of(node.op).weight_order;
   if (weight_order == nullptr) return std::nullopt;

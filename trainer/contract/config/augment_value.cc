@@ -83,8 +83,9 @@ class OptionReader {
     if (!node.IsDefined()) return;
     const ParsedNumber number = parse_number(node);
     if (!number.problem.empty() || number.value < min || number.value > max) {
-      fail(node, name, fmt::format("must be a number, {}..{}, got {}", number_text(min),
-                                   number_text(max), describe(node)));
+      fail(node, name,
+           fmt::format("must be a number, {}..{}, got {}", number_text(min), number_text(max),
+                       describe(node)));
       return;
     }
     value = number.value;
@@ -94,8 +95,8 @@ class OptionReader {
   void range(const std::string& name, double min, double max, std::array<double, 2>& values) {
     const YAML::Node node = option(name);
     if (!node.IsDefined()) return;
-    const auto expected = fmt::format("must be [least, most], each {}..{}", number_text(min),
-                                      number_text(max));
+    const auto expected =
+        fmt::format("must be [least, most], each {}..{}", number_text(min), number_text(max));
     if (!node.IsSequence() || node.size() != 2) return fail(node, name, expected);
     std::array<double, 2> read{};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -244,8 +245,7 @@ void read_augment(const YAML::Node& node, const std::string& key, std::vector<Au
           read_one(entry.begin()->first.Scalar(), entry.begin()->second, entry_key, report);
     } else {
       report(entry, entry_key,
-             fmt::format("must be {}, or one of them with its options",
-                         one_of(augment::kNames)));
+             fmt::format("must be {}, or one of them with its options", one_of(augment::kNames)));
     }
     if (augmentation) result.push_back(*augmentation);
   }

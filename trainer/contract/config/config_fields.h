@@ -21,11 +21,4 @@ constexpr auto joined(const std::array<Field, Sizes>&... parts) {
 
 inline constexpr auto kFields = joined(kDataFields, kUpdateFields, kRunFields);
 
-// Keys of later versions, with everything below them.
-inline constexpr auto kLaterKeys = std::to_array<std::string_view>({
-    "modelFile",
-    "pretrained",
-    "freeze",
-});
-
 }  // namespace coxswain::contract

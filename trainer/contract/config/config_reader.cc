@@ -34,12 +34,6 @@ bool is_section(std::string_view key) {
   });
 }
 
-bool is_later(std::string_view key) {
-  return std::any_of(kLaterKeys.begin(), kLaterKeys.end(), [key](std::string_view later) {
-    return key == later || (key.starts_with(later) && key.substr(later.size()).starts_with('.'));
-  });
-}
-
 // All keys, and the sections they are in.
 std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names;
@@ -67,7 +61,6 @@ std::string names_within(std::string_view section) {
 }
 
 std::string unknown_key(std::string_view key) {
-  if (is_later(key)) return "not in this version";
   const auto names = all_names();
   if (const auto near = nearest_key(key, names)) {
     return fmt::format("unknown key; did you mean \"{}\"?", *near);
@@ -106,7 +99,7 @@ class Reader {
   // What no single key shows; to be called once all are read without an error.
   void check() {
     for (const Field& field : kFields) {
-      if (field.required && !places_.contains(field.key)) {
+      if (field.required && !places_.contains(field.key) && !places_.contains(field.instead)) {
         fail(root_, std::string(field.key), fmt::format("required: {}", expectation(field)));
       }
     }
@@ -141,6 +134,7 @@ class Reader {
     const MemberRef member = field.member(config);
     const bool is_list = std::holds_alternative<std::vector<double>*>(member) ||
                          std::holds_alternative<std::vector<std::int64_t>*>(member) ||
+                         std::holds_alternative<std::vector<std::string>*>(member) ||
                          std::holds_alternative<std::vector<augment::Augmentation>*>(member);
     if (!is_list) return YAML::Node(value);
     const std::string flag = fmt::format("--{}", field.key);
@@ -267,9 +261,8 @@ std::vector<ConfigFlag> parse_config_flags(const std::vector<std::string>& argum
     if (field == nullptr) {
       const auto names = all_names();
       const auto near = nearest_key(key, names);
-      const std::string hint = is_later(key) ? "not in this version"
-                               : near        ? fmt::format("did you mean --{}?", *near)
-                                             : "see --print-config for all";
+      const std::string hint =
+          near ? fmt::format("did you mean --{}?", *near) : "see --print-config for all";
       throw fail(fmt::format("unknown flag {}; {}", quote("--" + key), hint));
     }
     ConfigFlag flag{key, "true"};

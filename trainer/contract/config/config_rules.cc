@@ -102,6 +102,14 @@ void check_schedule(const TrainerConfig& config, const std::set<std::string, std
   }
 }
 
+void check_model_file(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
+                      const ReportRule& report) {
+  if (config.model_file.empty()) return;
+  if (given.contains("model")) report("modelFile", "not with model: give one of them");
+  if (config.data.format == DataFormat::kSynthetic && config.data.shape.empty())
+    report("data.shape", "required with modelFile: [1, 28, 28]");
+}
+
 void check_kv_store(const TrainerConfig& config, const ReportRule& report) {
   const KvStore store = config.kv_store;
   if (store == KvStore::kNone) return;
@@ -293,6 +301,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
     report("optimizer.momentum", "must be above 0 with nesterov");
   }
   check_schedule(config, given, report);
+  check_model_file(config, given, report);
   check_kv_store(config, report);
   check_reproducible(config, report);
   check_from(config.checkpoint, report);

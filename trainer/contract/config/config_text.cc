@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainer/contract/config/config_fields.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/config/config_rules.h"
@@ -35,6 +37,7 @@ TrainerConfig defaults_beside(const TrainerConfig& config) {
 }
 
 std::string default_text(const Field& field) {
+  if (!field.instead.empty()) return fmt::format("required, or `{}`", field.instead);
   if (field.required) return "required";
   if (!field.default_text.empty()) return std::string(field.default_text);
   const std::string value = value_text(field, TrainerConfig{});
@@ -106,6 +109,14 @@ data:
 
 )";
 
+// Another key stands in its place.
+bool is_replaced(const Field& field, const TrainerConfig& config) {
+  if (field.instead.empty()) return false;
+  return std::ranges::any_of(kFields, [&](const Field& other) {
+    return other.key == field.instead && !value_text(other, config).empty();
+  });
+}
+
 constexpr std::string_view kReferenceTail = R"(
 ## Not in this version
 
@@ -119,7 +130,7 @@ std::string to_yaml(const TrainerConfig& config) {
   std::string_view section;
   for (const Field& field : kFields) {
     const std::string value = value_text(field, config);
-    if (value.empty()) continue;
+    if (value.empty() || is_replaced(field, config)) continue;
     if (!field.required && value == value_text(field, defaults)) continue;
     const std::size_t dot = field.key.find('.');
     const bool nested = dot != std::string_view::npos;
@@ -167,7 +178,6 @@ std::string configuration_reference() {
       page += fmt::format("- `{}: {}`\n", field.key, later);
     }
   }
-  for (const std::string_view later : kLaterKeys) page += fmt::format("- `{}`\n", later);
   return page;
 }
 

@@ -63,6 +63,11 @@ std::string parse_integer(const Field& field, const YAML::Node& node, Integer& v
   return "";
 }
 
+bool has_control(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+}
+
 // Stores a checked value.
 class ValueReader {
  public:
@@ -125,8 +130,7 @@ class ValueReader {
     if (text.size() > kMaxTextBytes) {
       return fail(fmt::format("longer than {} bytes", kMaxTextBytes));
     }
-    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-    if (std::any_of(text.begin(), text.end(), control)) {
+    if (has_control(text)) {
       return fail(fmt::format("holds a control character: {}", quote(text)));
     }
     *member = text;
@@ -134,6 +138,17 @@ class ValueReader {
 
   void operator()(std::vector<std::int64_t>* member) const { read_list(member); }
   void operator()(std::vector<double>* member) const { read_list(member); }
+  void operator()(std::vector<std::string>* member) const {
+    if (!node_.IsSequence() || node_.size() > kMaxListLength) return fail_expectation();
+    std::vector<std::string> texts;
+    for (const YAML::Node& entry : node_) {
+      const std::string text = entry.IsScalar() ? entry.Scalar() : "";
+      if (text.empty() || text.size() > kMaxTextBytes || has_control(text))
+        return fail_expectation();
+      texts.push_back(text);
+    }
+    *member = std::move(texts);
+  }
   void operator()(std::vector<augment::Augmentation>* member) const {
     read_augment(node_, std::string(field_.key), *member, report_);
   }
@@ -336,6 +351,7 @@ std::string expectation(const Field& field) {
           [&](std::vector<double>*) {
             return fmt::format("a list of numbers, each {}", range_text(field));
           },
+          [](std::vector<std::string>*) { return std::string("a list of texts"); },
           [](std::vector<augment::Augmentation>*) {
             return fmt::format("a list of {}", fmt::join(augment::kNames, ", "));
           },
@@ -370,6 +386,11 @@ std::string value_text(const Field& field, const TrainerConfig& config) {
           [](const std::string* value) { return value->empty() ? "" : quoted_yaml(*value); },
           [](const std::vector<std::int64_t>* value) { return list_text(*value); },
           [](const std::vector<double>* value) { return list_text(*value); },
+          [](const std::vector<std::string>* value) {
+            std::vector<std::string> texts;
+            for (const std::string& text : *value) texts.push_back(quoted_yaml(text));
+            return fmt::format("[{}]", fmt::join(texts, ", "));
+          },
           [](const std::vector<augment::Augmentation>* value) { return augment_text(*value); },
           [](const ChoiceRef& value) { return std::string(value.get()); },
       },

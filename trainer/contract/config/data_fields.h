@@ -12,7 +12,15 @@ inline constexpr auto kDataFields = std::to_array<Field>({
      .member = [](Config& c) { return to_ref(c.model); },
      .kind = FieldKind::kIdentity,
      .doc = "The network; `coxswain-trainer models` prints each one's input, parameters and cost.",
-     .required = true},
+     .required = true,
+     .instead = "modelFile"},
+    {.key = "modelFile",
+     .member = [](Config& c) { return to_ref(c.model_file); },
+     .kind = FieldKind::kFree,
+     .doc = "A network of your own in place of `model`: a file of layers (docs/networks.md), below "
+            "`data.path` unless it begins with /. Its content is what a resume compares, and is "
+            "kept in checkpoints.",
+     .default_text = "none: `model`"},
 
     {.key = "data.format",
      .member = [](Config& c) { return to_ref(c.data.format); },

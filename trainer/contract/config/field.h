@@ -41,7 +41,8 @@ inline constexpr auto kTexts = [] {
 using MemberRef =
     std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
                  std::optional<double>*, std::string*, std::vector<std::int64_t>*,
-                 std::vector<double>*, std::vector<augment::Augmentation>*, ChoiceRef>;
+                 std::vector<double>*, std::vector<std::string>*,
+                 std::vector<augment::Augmentation>*, ChoiceRef>;
 
 template <class Member>
 MemberRef to_ref(Member& member) {
@@ -70,6 +71,7 @@ struct Field {
   std::string_view only_key = {};      // means something only while only_key has one of only_values
   std::string_view only_values = {};
   bool required = false;
+  std::string_view instead = {};  // of a required key: the one that may stand in its place
 };
 
 // The parts of "a|b|c"; none for an empty list.

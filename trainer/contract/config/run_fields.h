@@ -49,6 +49,19 @@ inline constexpr auto kRunFields = std::to_array<Field>({
      .doc = "Key of every random number: first weights, order of samples, augmentation, dropout.",
      .min = 0,
      .max = 18446744073709551615.0},
+    {.key = "pretrained",
+     .member = [](Config& c) { return to_ref(c.pretrained); },
+     .kind = FieldKind::kFree,
+     .doc = "Weights that a run begins with which has no checkpoint yet: a safetensors file of "
+            "torchvision, timm or `export`, MXNet's `.params`, or a checkpoint; below `data.path` "
+            "unless it begins with /. A last layer for another number of classes begins anew; what "
+            "is not used is told.",
+     .default_text = "none: they are drawn"},
+    {.key = "freeze",
+     .member = [](Config& c) { return to_ref(c.freeze); },
+     .kind = FieldKind::kIdentity,
+     .doc = "Beginnings of tensors' names (`conv1.`, `layer1.`) that stay as they are; BatchNorm's "
+            "running statistics still follow the data, as with PyTorch's requires_grad_(False)."},
     {.key = "reproducible",
      .member = [](Config& c) { return to_ref(c.reproducible); },
      .kind = FieldKind::kTrajectory,

@@ -123,7 +123,8 @@ struct CheckpointConfig {
 // Value. Everything that decides how a model is trained. The initialisers are the defaults;
 // config_fields.h names, limits and documents each member.
 struct TrainerConfig {
-  Model model = Model::kSingaCnn;  // must be given
+  Model model = Model::kSingaCnn;  // must be given, or
+  std::string model_file;
   DataConfig data;
   std::optional<std::int64_t> epochs;  // 10 when neither is given
   std::optional<std::int64_t> steps;
@@ -139,6 +140,8 @@ struct TrainerConfig {
   Convolution convolution = Convolution::kDirect;
   double label_smoothing = 0;
   std::uint64_t seed = 42;
+  std::string pretrained;  // empty: first values are drawn
+  std::vector<std::string> freeze;
   Reproducible reproducible = Reproducible::kSameWorldSize;
   std::int64_t virtual_shards = 8;
   CommunicationConfig communication;

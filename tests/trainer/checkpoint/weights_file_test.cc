@@ -1,0 +1,133 @@
+#include "trainer/checkpoint/weights_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "tests/support/test_flags.h"
+#include "tests/trainer/checkpoint/sample_checkpoint.h"
+#include "trainer/checkpoint/export.h"
+#include "trainer/checkpoint/format.h"
+#include "trainer/contract/error.h"
+
+namespace coxswain::checkpoint {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kGoldens = "tests/golden/weights/";
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadInput);
+    return error.what();
+  }
+  ADD_FAILURE() << "was accepted";
+  return "";
+}
+
+std::vector<NamedTensor> small_model() {
+  return {{"bn0.running_mean", {1}, {0}},
+          {"bn0.running_var", {1}, {1}},
+          {"conv0.weight", {1, 1, 2, 2}, {0, 0, 0, 0}},
+          {"bn0.weight", {1}, {1}},
+          {"bn0.bias", {1}, {0}},
+          {"fc.weight", {2, 1}, {8, 9}},
+          {"fc.bias", {2}, {0, 0}}};
+}
+
+// tests/golden/weights/make.py
+TEST(WeightsFile, of_mxnet_and_of_pytorch_are_the_same_weights) {
+  for (const char* file : {"mxnet.params", "torch.safetensors"}) {
+    SCOPED_TRACE(file);
+    const ForeignWeights weights = read_weights(kGoldens + file);
+    EXPECT_EQ(weights.tensors.size(), 5U);
+    EXPECT_EQ(weights.passed_over.size(), 1U);
+    std::vector<NamedTensor> model = small_model();
+    const Placed placed = place_weights(weights, "fc", model, file);
+    EXPECT_TRUE(placed.new_head);
+    EXPECT_THAT(placed.unused, Not(Contains(HasSubstr("num_batches_tracked"))));
+    EXPECT_EQ(model[0].values, std::vector<float>{3});
+    EXPECT_EQ(model[1].values, std::vector<float>{4});
+    EXPECT_EQ(model[2].values, (std::vector<float>{0.5F, -1, 2, 0.25F}));
+    EXPECT_EQ(model[3].values, std::vector<float>{1.5F});
+    EXPECT_EQ(model[4].values, std::vector<float>{-0.5F});
+    EXPECT_EQ(model[5], small_model()[5]) << "the head keeps its first values";
+  }
+}
+
+TEST(WeightsFile, may_be_what_export_writes) {
+  test::TemporaryDirectory directory;
+  PosixFileSystem files;
+  const auto tensors = sample_contents(10).model;
+  export_safetensors(files, tensors, directory.path() / "model.safetensors");
+  std::filesystem::create_symlink("model.safetensors", directory.path() / "link");
+  EXPECT_EQ(read_weights(directory.path() / "link").tensors, tensors);
+}
+
+TEST(WeightsFile, names_are_the_models) {
+  for (const auto& [theirs, ours] : {std::pair("conv1.weight", "conv1.weight"),
+                                     {"module.layer1.0.bn1.bias", "layer1.0.bn1.bias"},
+                                     {"arg:stage1_unit1_conv1_weight", "stage1_unit1_conv1.weight"},
+                                     {"arg:bn_data_beta", "bn_data.bias"},
+                                     {"aux:bn1_moving_var", "bn1.running_var"},
+                                     {"fc1_bias", "fc1.bias"}}) {
+    EXPECT_EQ(model_name(theirs), ours);
+  }
+}
+
+TEST(WeightsFile, is_refused_in_words_and_changes_nothing) {
+  const ForeignWeights weights = read_weights(kGoldens + "torch.safetensors");
+  const auto refusal = [&](const std::function<void(std::vector<NamedTensor>&)>& change) {
+    std::vector<NamedTensor> model = small_model();
+    change(model);
+    const std::vector<NamedTensor> before = model;
+    const std::string text = refusal_of([&] { place_weights(weights, "fc", model, "file"); });
+    EXPECT_EQ(model, before);
+    return text;
+  };
+  EXPECT_THAT(refusal([](auto& model) { model[2].dims = {4, 1, 1, 1}; }),
+              HasSubstr("tensor \"module.conv0.weight\" is (1, 1, 2, 2), and the model's is (4, 1, "
+                        "1, 1)"));
+  EXPECT_THAT(refusal([](auto& model) { model.push_back({"conv9.weight", {1}, {0}}); }),
+              AllOf(HasSubstr("has nothing for 1 of the model's 8 tensors: conv9.weight"),
+                    HasSubstr("it has \"module.bn0.running_mean\"")));
+  ForeignWeights twice = weights;
+  twice.tensors.push_back({"conv0_weight", {1}, {0}});
+  std::vector<NamedTensor> model = small_model();
+  EXPECT_THAT(refusal_of([&] { place_weights(twice, "fc", model, "file"); }),
+              HasSubstr("are one tensor of the model"));
+  ForeignWeights not_finite = weights;
+  not_finite.tensors.front().values.front() = NAN;
+  EXPECT_THAT(refusal_of([&] { place_weights(not_finite, "fc", model, "file"); }),
+              HasSubstr("not finite"));
+  EXPECT_EQ(model, small_model());
+}
+
+TEST(WeightsFile, that_is_cut_or_none_is_refused_in_words) {
+  for (const char* file : {"mxnet.params", "torch.safetensors"}) {
+    const std::string whole = read_bytes(kGoldens + file);
+    const auto bytes = std::as_bytes(std::span(whole));
+    for (std::size_t size = 0; size < whole.size(); ++size)
+      refusal_of([&] { decode_weights(bytes.first(size), "file"); });
+    const std::string longer = whole + "x";
+    refusal_of([&] { decode_weights(std::as_bytes(std::span(longer)), "file"); });
+  }
+  const std::string text = "PK\x03\x04 a zip file, as torch.save writes";
+  EXPECT_THAT(refusal_of([&] { decode_weights(std::as_bytes(std::span(text)), "net.pth"); }),
+              HasSubstr("net.pth: is what torch.save writes"));
+  EXPECT_THAT(refusal_of([&] { decode_weights({}, "empty"); }),
+              HasSubstr("neither safetensors nor MXNet's"));
+}
+
+}  // namespace
+}  // namespace coxswain::checkpoint

@@ -1,0 +1,129 @@
+#include "trainer/network_file.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "trainer/contract/error.h"
+#include "trainer/graph/models/models.h"
+#include "trainer/graph/passes.h"
+
+namespace coxswain {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The first one of a page.
+std::string documented(const char* name) {
+  std::ifstream file(name);
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string page = text.str();
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+graph::Graph built(const std::string& text, std::int64_t classes = 10) {
+  const NetworkFile network = parse_network(text, "net.yaml");
+  return graph::build_layers(network.layers, network.input, classes, 0);
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    built(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadInput);
+    return error.what();
+  }
+  ADD_FAILURE() << "was accepted: " << text;
+  return "";
+}
+
+TEST(NetworkFile, of_lenet_is_lenet) {
+  EXPECT_EQ(documented("README.md"), documented("docs/networks.md"));
+  const graph::Graph own = graph::infer_shapes(built(documented("docs/networks.md")), 4);
+  const graph::Graph ours =
+      graph::infer_shapes(graph::build_model(Model::kLenet, {1, 1, 28, 28}, 10, 0), 4);
+  EXPECT_EQ(graph::to_text(graph::compile(own, 4, Precision::kFp32, graph::Mode::kTraining)),
+            graph::to_text(graph::compile(ours, 4, Precision::kFp32, graph::Mode::kTraining)));
+}
+
+TEST(NetworkFile, has_residual_blocks_and_repeats_them) {
+  const graph::Graph graph = graph::infer_shapes(built(R"(
+input: [3, 8, 8]
+layers:
+- conv: {channels: 4, kernel: 3, pad: same, bias: false, name: stem}
+- repeat:
+    times: 3
+    layers:
+    - residual:
+        body:
+        - conv: {channels: 4, kernel: 3, pad: same}
+        - batch-norm: {epsilon: 0.001}
+    - gelu
+- residual:
+    body: [{conv: {channels: 8, kernel: 3, stride: 2, pad: same}}]
+    shortcut: [{avg-pool: {kernel: 2}}, {conv: {channels: 8, kernel: 1}}]
+- global-avg-pool
+- dropout: 0.25
+- dense: {outputs: classes, bias: false}
+)"),
+                                                 2);
+  const auto count = [&](graph::Op op) {
+    return std::ranges::count(graph.nodes, op, &graph::Node::op);
+  };
+  EXPECT_EQ(count(graph::Op::kConv2d), 6);
+  EXPECT_EQ(count(graph::Op::kAdd), 4);
+  EXPECT_EQ(count(graph::Op::kBatchNorm), 3);
+  EXPECT_EQ(graph.nodes[1].name, "stem");
+  EXPECT_EQ(graph.logits().shape, (tensor::Shape{2, 10, 1, 1}));
+}
+
+TEST(NetworkFile, that_does_not_fit_names_its_line) {
+  const std::string head = "input: [1, 28, 28]\nlayers:\n";
+  const auto refused = [&](const std::string& layers, const std::string& message) {
+    EXPECT_THAT(refusal_of(head + layers), HasSubstr(message)) << layers;
+  };
+  refused("- conv: {channels: 4, kernel: 3}\n- max-pool: {kernel: 40}\n- dense: {outputs: classes}",
+          "net.yaml:4: layer maxpool1: a 40x40 window with pad 0 does not fit");
+  refused(
+      "- residual:\n    body:\n    - conv: {channels: 4, kernel: 3}\n- dense: {outputs: classes}",
+      "net.yaml:3: layer add1: its inputs differ");
+  refused("- conv: {channels: 4, kernel: 3}",
+          "net.yaml:3: the last layer gives 1x4x26x26 where 10");
+  refused("- dense: {outputs: 9}", "net.yaml:3: the last layer gives 1x9x1x1 where 10");
+  refused("- relu\n- cov: {channels: 4}", "net.yaml:4: unknown layer \"cov\"");
+  refused("- conv: {chanels: 4, kernel: 3}",
+          "net.yaml:3: unknown key \"chanels\"; did you mean channels?");
+  refused("- conv: {channels: 4}", "net.yaml:3: kernel: required");
+  refused("- conv", "net.yaml:3: conv: needs channels, kernel");
+  refused("- relu: {slope: 1}", "net.yaml:3: unknown key \"slope\"; known here: none");
+  refused("- conv: {channels: 0, kernel: 3}", "net.yaml:3: channels: must be an integer, 1..65536");
+  refused("- conv: {channels: 4, kernel: 4, pad: same}", "pad: same needs an odd kernel");
+  refused("- dropout: 1", "rate: must be a number, at least 0, below 1");
+  refused("- residual: {body: []}\n- dense: {outputs: classes}",
+          "net.yaml:3: has no layers in its body");
+  refused("- conv: {channels: 4, kernel: 3, name: a/b}", "name: must be 1 to 60 letters");
+  refused("- dense: {outputs: 4, name: a}\n- dense: {outputs: classes, name: a}",
+          "net.yaml:4: two layers have the name a");
+  refused("- [relu]", "a layer is a word, or a mapping of one");
+  refused("- repeat: {times: 2001, layers: [relu]}", "times: must be an integer, 1..2000");
+  refused("- repeat: {times: 2000, layers: [relu, relu]}", "more than 2000 layers");
+  EXPECT_THAT(refusal_of("layers: []"), HasSubstr("a network without layers"));
+  EXPECT_THAT(refusal_of("layers: 3"), HasSubstr("net.yaml:1: layers: must be a list"));
+  EXPECT_THAT(refusal_of("input: [1, 28]\nlayers: [relu]"),
+              HasSubstr("input: must be three numbers"));
+  EXPECT_THAT(refusal_of("layer: []"), HasSubstr("unknown key \"layer\"; did you mean layers?"));
+  EXPECT_THAT(refusal_of("- relu"), HasSubstr("must be a mapping with `layers`"));
+  EXPECT_THAT(refusal_of(std::string(70000, ' ')), HasSubstr("the limit is 65536"));
+  std::string deep = "- relu";
+  for (int i = 0; i < 9; ++i)
+    deep = fmt::format("- repeat: {{times: 1, layers: [{}]}}", deep.substr(2));
+  refused(deep, "more than 8 levels deep");
+}
+
+}  // namespace
+}  // namespace coxswain

@@ -1,0 +1,108 @@
+#include "trainer/graph/models/layer_list.h"
+
+#include <fmt/format.h>
+
+#include "trainer/contract/error.h"
+#include "trainer/graph/operations.h"
+
+namespace coxswain::graph {
+
+namespace {
+
+[[noreturn]] void refuse_layer(const Layer& layer, const std::string& what) {
+  throw Error(ExitCode::kBadInput, fmt::format("[model] {}: {}", layer.where, what));
+}
+
+// Appends layers to a graph, and gives each its shape at once: so that the line that doesn't fit is
+// known.
+class ListBuilder {
+ public:
+  ListBuilder(Shape input, std::int64_t classes) : builder_(input), classes_(classes) {
+    builder_.node(0).shape.n = 1;
+  }
+
+  int append(std::span<const Layer> layers, int x) {
+    for (const Layer& layer : layers) x = append(layer, x);
+    return x;
+  }
+
+  Graph finish(int logits, const Layer& last, float label_smoothing) {
+    const Shape shape = shape_of(logits);
+    if (shape.per_sample() != classes_ || shape.c != classes_)
+      refuse_layer(last, fmt::format("the last layer gives {} where {} classes need {} values: end "
+                                     "with `dense: {{outputs: classes}}`",
+                                     tensor::to_text(shape), classes_, classes_));
+    return builder_.finish(logits, label_smoothing);
+  }
+
+ private:
+  const Shape& shape_of(int x) { return builder_.node(x).shape; }
+
+  int append(const Layer& layer, int x) {
+    const int appended = appended_to(layer, x);
+    if (layer.kind == LayerKind::kResidual && appended == x)
+      refuse_layer(layer, "has no layers in its body");
+    give_shape(layer, appended);
+    return appended;
+  }
+
+  int appended_to(const Layer& layer, int x) {
+    constexpr WeightInit kInit = WeightInit::kHeNormalIn;
+    switch (layer.kind) {
+      case LayerKind::kConv:
+        return builder_.conv(x, layer.name, layer.channels, layer.kernel, layer.stride, layer.pad,
+                             layer.bias, kInit);
+      case LayerKind::kBatchNorm:
+        return builder_.batch_norm(x, layer.name, layer.epsilon);
+      case LayerKind::kRelu:
+        return builder_.relu(x);
+      case LayerKind::kTanh:
+        return builder_.tanh(x);
+      case LayerKind::kGelu:
+        return builder_.gelu(x);
+      case LayerKind::kMaxPool:
+        return builder_.max_pool(x, layer.kernel, layer.stride, layer.pad);
+      case LayerKind::kAvgPool:
+        return builder_.avg_pool(x, layer.kernel, layer.stride, layer.pad);
+      case LayerKind::kGlobalAvgPool:
+        return builder_.global_avg_pool(x);
+      case LayerKind::kFlatten:
+        return builder_.flatten(x);
+      case LayerKind::kDropout:
+        return builder_.dropout(x, layer.name, layer.rate);
+      case LayerKind::kDense:
+        return builder_.dense(x, layer.name, layer.channels == 0 ? classes_ : layer.channels,
+                              layer.bias, kInit);
+      case LayerKind::kResidual:
+        break;
+    }
+    const int body = append(layer.body, x);
+    return body == x ? x : builder_.add(body, append(layer.shortcut, x));
+  }
+
+  void give_shape(const Layer& layer, int x) {
+    Node& node = builder_.node(x);
+    try {
+      node.shape = operation(node.op).shape(builder_.graph(), node);
+    } catch (const Error& error) {
+      const std::string_view said = error.what();
+      constexpr std::string_view kPrefix = "[model] ";
+      refuse_layer(layer, std::string(said.substr(said.starts_with(kPrefix) ? kPrefix.size() : 0)));
+    }
+  }
+
+  Builder builder_;
+  std::int64_t classes_;
+};
+
+}  // namespace
+
+Graph build_layers(std::span<const Layer> layers, Shape input, std::int64_t classes,
+                   float label_smoothing) {
+  if (layers.empty()) throw Error(ExitCode::kBadInput, "[model] a network without layers");
+  ListBuilder builder(input, classes);
+  const int logits = builder.append(layers, 0);
+  return builder.finish(logits, layers.back(), label_smoothing);
+}
+
+}  // namespace coxswain::graph

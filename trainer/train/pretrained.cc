@@ -1,0 +1,22 @@
+#include "trainer/train/pretrained.h"
+
+#include <fmt/format.h>
+
+#include "trainer/checkpoint/weights_file.h"
+#include "trainer/train/averaged_weights.h"
+
+namespace coxswain::train {
+
+void begin_with(const std::filesystem::path& pretrained, const std::string& head,
+                checkpoint::Contents& contents, std::vector<std::string>& notes) {
+  const std::string where = pretrained.string();
+  const checkpoint::Placed placed =
+      checkpoint::place_weights(checkpoint::read_weights(pretrained), head, contents.model, where);
+  begin_averages(contents);
+  notes.push_back(fmt::format("begins with the weights of {}", where));
+  if (placed.new_head) notes.push_back(fmt::format("{} begins anew", head));
+  if (!placed.unused.empty())
+    notes.push_back(fmt::format("not used: {}", checkpoint::listed(placed.unused)));
+}
+
+}  // namespace coxswain::train

@@ -1,0 +1,14 @@
+#include "trainer/train/train_options.h"
+
+#include "trainer/graph/models/models.h"
+
+namespace coxswain::train {
+
+graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
+                         float label_smoothing) {
+  if (options.layers.empty())
+    return graph::build_model(options.model, input, classes, label_smoothing);
+  return graph::build_layers(options.layers, input, classes, label_smoothing);
+}
+
+}  // namespace coxswain::train
