@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/file_bytes.h"
 #include "trainer/data/record.h"
 
 namespace coxswain::data {
@@ -31,7 +32,7 @@ class RecordFile {
   void hold();
 
   const std::filesystem::path& path() const { return path_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return stamp_.bytes; }
   std::int64_t size() const { return std::ssize(order_.empty() ? labels_ : order_); }
   std::int32_t label(std::int64_t index) const { return labels_[place(index)]; }
   // Its bytes as they are stored, for parse_record. Throws Error (65) when the file has changed.
@@ -39,7 +40,7 @@ class RecordFile {
 
  private:
   void find_records();
-  [[noreturn]] void refuse_shorter() const;
+  void require_unchanged(bool is_whole) const;
   std::size_t place(std::int64_t index) const {
     const auto at = static_cast<std::size_t>(index);
     return order_.empty() ? at : static_cast<std::size_t>(order_[at]);
@@ -48,7 +49,7 @@ class RecordFile {
 
   const std::filesystem::path path_;
   int descriptor_ = -1;
-  std::uint64_t bytes_ = 0;
+  FileStamp stamp_;
   std::vector<std::uint64_t> offsets_;  // of each record, and the end
   std::vector<std::int32_t> labels_;
   std::vector<std::uint8_t> held_;   // all bytes, or none
@@ -56,7 +57,8 @@ class RecordFile {
 };
 
 // The files of one part: `path` itself when it is a .rec, else NAME.rec or NAME-*-of-*.rec in it.
-// Throws Error (65) when there is none.
+// Throws Error (65) when there is none, or one of those in it is a link out of it; so for their
+// .idx.
 std::vector<std::filesystem::path> record_files(const std::filesystem::path& path,
                                                 const std::string& name);
 

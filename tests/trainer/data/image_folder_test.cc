@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
 #include "tests/trainer/picture/ppm.h"
@@ -238,11 +241,42 @@ TEST_F(ImageFolderTest, keeps_an_index_while_no_folder_changes) {
   FolderIndex other;
   for (const auto& folder : index.folders()) other.add_folder(folder);
   other.add_class("made up");
-  other.add_file("1.png");
+  other.add_file("1.png", index.stamp(0));
   write_whole(index_file(root), encode(other));
   EXPECT_EQ(index_of(root), other);
   put("train/cat/3.png");
   EXPECT_EQ(index_of(root).size(), 4);
+}
+
+// Their names and folders are as they were; so is its size.
+TEST_F(ImageFolderTest, tells_of_a_picture_that_changes_while_it_runs) {
+  put_small_set();
+  const fs::path file = path() / "train/cat/1.png";
+  fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto dataset = open();
+  bytes_of(*dataset, 0);
+  auto bytes = test::file_bytes(file);
+  bytes.back() ^= 1;
+  test::write_file(file, bytes);
+  BadSampleLog log;  // skips bad samples, and this is none
+  DataLoader loader(*dataset, {{}, true, 0, 4, 1, &log},
+                    [&]() -> std::optional<BatchRequest> { return BatchRequest{{0}, 0, 0}; });
+  EXPECT_EQ(error_of([&] { loader.next(); }, path()),
+            "65 [data] DIR/train/cat/1.png: has changed since the run began; start it anew, and "
+            "leave its pictures as they are");
+  EXPECT_EQ(log.count(), 0);
+}
+
+// What mends a picture in its place leaves its folder's time, and the list that was kept, as it is.
+TEST_F(ImageFolderTest, takes_a_picture_that_changed_before_the_run_as_it_is) {
+  put_small_set();
+  const fs::path root = path() / "train";
+  fs::resize_file(root / "cat/1.png", 40);
+  write_whole(index_file(root), encode(list_folder(root)));
+  put("train/cat/1.png");
+  EXPECT_EQ(index_of(root).stamp(0).bytes, 40U);
+  for (const std::int64_t written = file_time(); file_time() == written;) std::this_thread::yield();
+  EXPECT_EQ(bytes_of(*open(), 0), test::read_ppm("rgb.png.ppm").pixels);
 }
 
 TEST_F(ImageFolderTest, takes_no_damaged_index) {

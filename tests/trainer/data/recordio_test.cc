@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
 #include "tests/trainer/picture/ppm.h"
@@ -178,14 +180,43 @@ TEST_F(RecordTest, finds_its_files) {
   EXPECT_EQ(both->label(2), 1);
 }
 
-TEST_F(RecordTest, tells_when_a_file_shrinks) {
+// As in image folders. A file that is named itself may be a link to anywhere.
+TEST_F(RecordTest, follows_links_within_the_folder_alone) {
+  const test::TemporaryDirectory elsewhere;
+  test::write_file(elsewhere.path() / "all.rec", of_pictures());
+  fs::create_symlink(elsewhere.path() / "all.rec", file());
+  EXPECT_THAT(error_of([&] { open(); }, path()),
+              ::testing::MatchesRegex("65 \\[data\\] DIR/train.rec: a link out of the folder, to "
+                                      ".*/all.rec; name that file itself, or copy it"));
+  EXPECT_EQ(open_records(file(), {}, Part::kTraining, {})->size(), 2);
+  fs::remove(file());
+  fs::create_directory(path() / "first");
+  test::write_file(path() / "first/all.rec", of_pictures());
+  fs::create_symlink("first/all.rec", file());
+  EXPECT_EQ(open()->size(), 2);
+  fs::create_symlink(elsewhere.path() / "all.rec", path() / "train.idx");
+  EXPECT_THAT(error_of([&] { open(); }, path()),
+              ::testing::HasSubstr("DIR/train.idx: a link out of the folder, to "));
+}
+
+TEST_F(RecordTest, tells_when_a_file_changes) {
   write(of_pictures());
+  fs::last_write_time(file(), fs::file_time_type::clock::now() - std::chrono::hours(1));
   const auto held = open();  // it is small
-  const RecordFile records{file()};
+  const auto records = std::make_unique<RecordFile>(file());
+  const auto problem_of = [&](const RecordFile& read) {
+    Bytes bytes;
+    return error_of([&] { read.read(0, bytes); }, path());
+  };
+  EXPECT_EQ(problem_of(*records), "no error");
+  const std::string changed =
+      "65 [data] DIR/train.rec: has changed since it was opened; start anew, and leave the file as "
+      "it is";
+  write(test::with_byte(of_pictures(), 60, 1));
+  EXPECT_EQ(problem_of(*records), changed) << "its size is the same";
+  const RecordFile again{file()};
   fs::resize_file(file(), 60);
-  Bytes bytes;
-  EXPECT_THAT(error_of([&] { records.read(0, bytes); }, path()),
-              ::testing::HasSubstr("DIR/train.rec: is shorter than when it was opened"));
+  EXPECT_EQ(problem_of(again), changed);
   EXPECT_EQ(bytes_of(*held, 0), test::read_ppm("rgb.png.ppm").pixels);
 }
 
