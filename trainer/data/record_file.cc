@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-RecordFile::RecordFile(const fs::path& path) : path_(path) {
+RecordFile::RecordFile(const fs::path& path, Keep keep) : path_(path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) refuse(path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
@@ -32,7 +32,9 @@ RecordFile::RecordFile(const fs::path& path) : path_(path) {
   if (descriptor_ < 0) refuse(path, std::strerror(errno));
   stamp_ = stamp_of(status);
   try {
+    if (keep == Keep::kAll) keep_all();
     find_records();
+    find_part_size();
   } catch (...) {
     close(descriptor_);
     throw;
@@ -42,6 +44,12 @@ RecordFile::RecordFile(const fs::path& path) : path_(path) {
 RecordFile::~RecordFile() { close(descriptor_); }
 
 std::size_t RecordFile::read_at(std::uint64_t offset, std::span<std::uint8_t> bytes) const {
+  if (!kept_.empty()) {
+    const auto kept = std::span(kept_).subspan(offset);
+    const std::size_t count = std::min(kept.size(), bytes.size());
+    std::copy_n(kept.begin(), count, bytes.begin());
+    return count;
+  }
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t count = pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
@@ -93,6 +101,17 @@ void RecordFile::find_records() {
   offsets_.push_back(bytes());
 }
 
+void RecordFile::find_part_size() {
+  if (kept_.empty()) return;
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    const PartHeader header = parse_part(std::span(kept_).subspan(offsets_[i])).header;
+    if (header.kind != PartKind::kWhole || (i > 0 && header.size != size)) return;
+    size = header.size;
+  }
+  part_size_ = size;
+}
+
 void RecordFile::order_by(const fs::path& index) {
   const std::vector<std::uint8_t> bytes = read_file(index);
   const ParsedIndex parsed =
@@ -121,10 +140,10 @@ void RecordFile::order_by(const fs::path& index) {
                : std::move(order);
 }
 
-void RecordFile::hold() {
+void RecordFile::keep_all() {
   std::vector<std::uint8_t> all(bytes());
   require_unchanged(read_at(0, all) == all.size());
-  held_ = std::move(all);
+  kept_ = std::move(all);
 }
 
 // After what was read, all of it or less.
@@ -134,15 +153,14 @@ void RecordFile::require_unchanged(bool is_whole) const {
   refuse(path_, "has changed since it was opened; start anew, and leave the file as it is");
 }
 
-void RecordFile::read(std::int64_t index, std::vector<std::uint8_t>& bytes) const {
+std::span<const std::uint8_t> RecordFile::read(std::int64_t index,
+                                               std::vector<std::uint8_t>& scratch) const {
   const std::size_t at = place(index);
-  if (!held_.empty()) {
-    const auto held = std::span(held_).first(offsets_[at + 1]).subspan(offsets_[at]);
-    bytes.assign(held.begin(), held.end());
-    return;
-  }
-  bytes.resize(offsets_[at + 1] - offsets_[at]);
-  require_unchanged(read_at(offsets_[at], bytes) == bytes.size());
+  const std::uint64_t size = offsets_[at + 1] - offsets_[at];
+  if (!kept_.empty()) return std::span(kept_).subspan(offsets_[at], size);
+  scratch.resize(size);
+  require_unchanged(read_at(offsets_[at], scratch) == size);
+  return scratch;
 }
 
 namespace {
