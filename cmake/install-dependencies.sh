@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing of Debian 12's packages: `build` to build and run, `test` for the tests as well, `bench`
 # for the peers that a bench compares with, `cuda` to build for GPUs (CUDA itself as wheels of PyPI, into
-# ~/.cache/coxswain/cuda), `cluster` for images and real nodes (tests/cluster; they also need Go).
+# ~/.cache/coxswain/cuda), `cluster` for images and real nodes (tests/cluster; they also need Go), `fuzz` for libFuzzer.
 # As root, or through sudo. Does nothing, at once, when all is there.
 set -euo pipefail
 
@@ -10,6 +10,7 @@ build="cmake ninja-build g++ ccache pkg-config libdnnl-dev libgomp1 libopenmpi-d
   libssl-dev prometheus-cpp-dev libspdlog-dev libprotozero-dev"
 test="libgtest-dev libgmock-dev libboost-context-dev python3"
 bench="python3-venv libtcmalloc-minimal4"
+fuzz="clang-19 libclang-rt-19-dev libomp-19-dev"
 cluster="containerd runc containernetworking-plugins iptables iproute2 conntrack procps e2fsprogs openssl curl jq
   debootstrap buildah"
 
@@ -19,7 +20,8 @@ case "${1:-}" in
   bench) wanted="$build $test $bench" ;;
   cuda) wanted="$build python3-venv" ;;
   cluster) wanted="$build $test $cluster" ;;
-  *) echo "usage: install-dependencies.sh build|test|bench|cuda|cluster" >&2; exit 2 ;;
+  fuzz) wanted="$build $test $fuzz" ;;
+  *) echo "usage: install-dependencies.sh build|test|bench|cuda|cluster|fuzz" >&2; exit 2 ;;
 esac
 
 missing=()

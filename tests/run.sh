@@ -43,6 +43,10 @@ has_kubernetes=true
 # 77: this machine has no Go that can build it; those tests are then skipped, and say so.
 tests/cluster/build.sh kube coredns helm || { [ $? -eq 77 ] && has_kubernetes=false; }
 if $all && $has_kubernetes; then tests/cluster/build.sh coscheduling; fi
+if $all && ! $quick; then
+  stage "fetch: clang, for libFuzzer"
+  cmake/install-dependencies.sh fuzz
+fi
 
 if ! $quick; then
   stage "fetch: CUDA, as wheels"
@@ -60,6 +64,10 @@ if ! $quick; then
   tsan="test_comm test_comm_tcp test_checkpoint test_data test_controller"
   stage "build: asan"
   cmake/build.sh --tests asan $asan
+  if $all; then
+    stage "build: fuzz"
+    cmake/build.sh --tests fuzz ${fuzz//.cc/}
+  fi
   stage "build: tsan"
   cmake/build.sh --tests tsan $tsan
   # Compiled for all architectures, without warnings and spilled registers, and linked: no GPU is needed for that.
@@ -92,6 +100,10 @@ if ! $quick; then
   fi
   stage "tests under AddressSanitizer and UBSan"
   run_tests asan -R "^(${asan// /|})\$"
+  if $all; then
+    stage "libFuzzer, ten minutes of it shared by all targets"
+    run_tests fuzz -R '^fuzz_'
+  fi
   stage "tests under ThreadSanitizer"
   run_tests tsan -R "^(${tsan// /|})\$"
   stage "tests of CUDA's libraries that need no GPU"

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "trainer/contract/error.h"
@@ -36,6 +38,10 @@ class Descriptor {
   throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 const char* kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISFIFO(mode)) return "a FIFO";
@@ -62,7 +68,7 @@ std::string shown(const std::filesystem::path& path) {
 }
 
 void require_directory(const std::filesystem::path& directory, const std::string& expected) {
-  struct stat status {};
+  struct stat status{};
   if (stat(directory.c_str(), &status) != 0) {
     refuse(directory, fmt::format("{}; set data.path to the directory with {}",
                                   std::strerror(errno), expected));
@@ -73,8 +79,12 @@ void require_directory(const std::filesystem::path& directory, const std::string
   }
 }
 
+bool lies_within(const std::filesystem::path& folder, const std::filesystem::path& path) {
+  return std::ranges::mismatch(folder, path).in1 == folder.end();
+}
+
 bool is_present(const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) == 0) return true;
   if (errno == ENOENT) return false;
   refuse(path, std::strerror(errno));
@@ -109,16 +119,32 @@ void read_exactly(int descriptor, std::span<std::uint8_t> bytes,
   if (!problem.empty()) refuse(path, problem);
 }
 
+FileStamp stamp_of(const struct stat& status) {
+  return {static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim)};
+}
+
+std::int64_t file_time() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return nanoseconds(now);
+}
+
 FileContent content_of(const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   // The type is asked before opening: opening a device or a FIFO can have effects of its own.
-  if (stat(path.c_str(), &status) != 0) return {{}, std::strerror(errno)};
+  const auto refused = [](std::string problem) {
+    return FileContent{.bytes = {}, .problem = std::move(problem), .stamp = {}};
+  };
+  if (stat(path.c_str(), &status) != 0) return refused(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) {
-    return {{}, fmt::format("{}, not a regular file", kind_of(status.st_mode))};
+    return refused(fmt::format("{}, not a regular file", kind_of(status.st_mode)));
   }
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (file.value() < 0 || fstat(file.value(), &status) != 0) return {{}, std::strerror(errno)};
-  FileContent content{std::vector<std::uint8_t>(static_cast<std::size_t>(status.st_size)), ""};
+  if (file.value() < 0 || fstat(file.value(), &status) != 0) return refused(std::strerror(errno));
+  FileContent content{.bytes = std::vector<std::uint8_t>(static_cast<std::size_t>(status.st_size)),
+                      .problem = "",
+                      .stamp = stamp_of(status),
+                      .changed = nanoseconds(status.st_ctim)};
   content.problem = problem_of_reading(file.value(), content.bytes, path);
   if (!content.problem.empty()) content.bytes.clear();
   return content;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -16,14 +18,30 @@ std::string shown(const std::filesystem::path& path);
 // it should hold.
 void require_directory(const std::filesystem::path& directory, const std::string& expected);
 
+// Whether a path lies in a folder or is it; both without links (fs::canonical).
+bool lies_within(const std::filesystem::path& folder, const std::filesystem::path& path);
+
 // Whether there is something of this name. Throws Error (65) when that cannot be told.
 bool is_present(const std::filesystem::path& path);
+
+// Value. What tells a file's content from another that it had.
+struct FileStamp {
+  std::uint64_t bytes = 0;
+  std::int64_t written = 0;  // nanoseconds since 1970
+  bool operator==(const FileStamp&) const = default;
+};
+FileStamp stamp_of(const struct stat& status);
 
 // Value. What came of a file; with a problem there are no bytes.
 struct FileContent {
   std::vector<std::uint8_t> bytes;
   std::string problem;  // "No such file or directory"
+  FileStamp stamp;
+  std::int64_t changed = 0;  // its content, name or rights; nanoseconds since 1970
 };
+
+// Now, by the clock that files' times are taken from.
+std::int64_t file_time();
 
 // The whole content of a regular file, or why this file alone can't be had: it is missing, no
 // regular file, may not be read or changes. Never waits for a FIFO's writer; throws Error (74) when

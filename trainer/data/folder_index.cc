@@ -9,7 +9,7 @@ namespace coxswain::data {
 
 namespace {
 
-constexpr std::string_view kMagic = "coxswain index 1";
+constexpr std::string_view kMagic = "coxswain index 2";
 constexpr std::size_t kMostName = 65536;
 
 void put(std::vector<std::uint8_t>& out, std::uint64_t value) {
@@ -86,7 +86,11 @@ void read_classes(Parser& parser, FolderIndex& index) {
     index.add_class(std::string(parser.text()));
     const std::uint64_t files = parser.count();
     if (files == 0) parser.good = false;
-    for (std::uint64_t file = 0; file < files && parser.good; ++file) index.add_file(parser.text());
+    for (std::uint64_t file = 0; file < files && parser.good; ++file) {
+      const std::string_view name = parser.text();
+      const std::uint64_t bytes = parser.number();
+      index.add_file(name, {bytes, static_cast<std::int64_t>(parser.number())});
+    }
   }
 }
 
@@ -110,9 +114,10 @@ void FolderIndex::add_class(std::string name) {
   firsts_.push_back(size());
 }
 
-void FolderIndex::add_file(std::string_view name) {
+void FolderIndex::add_file(std::string_view name, FileStamp stamp) {
   names_ += name;
   ends_.push_back(names_.size());
+  stamps_.push_back(stamp);
 }
 
 std::vector<std::uint8_t> encode(const FolderIndex& index) {
@@ -133,6 +138,8 @@ std::vector<std::uint8_t> encode(const FolderIndex& index) {
     put(out, static_cast<std::uint64_t>(file - first));
     for (std::int64_t i = first; i < file; ++i) {
       put(out, std::string_view(index.path(i)).substr(index.classes()[c].size() + 1));
+      put(out, index.stamp(i).bytes);
+      put(out, static_cast<std::uint64_t>(index.stamp(i).written));
     }
   }
   put(out, hash_of(out));

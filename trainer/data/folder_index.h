@@ -8,10 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/file_bytes.h"
+
 namespace coxswain::data {
 
 // Value. The pictures of a folder of classes, in torchvision's order: the classes by name, and of
-// each its files by their folder and name, at any depth. An image of a million takes 30 bytes.
+// each its files by their folder and name, at any depth; and what each of them was when it was
+// listed. An image of a million takes 46 bytes.
 class FolderIndex {
  public:
   // A folder that was listed, and when it had last changed.
@@ -26,10 +29,13 @@ class FolderIndex {
   const std::vector<std::string>& classes() const { return classes_; }
   std::int32_t label(std::int64_t file) const;
   std::string path(std::int64_t file) const;  // "cat/0001.jpg"
+  const FileStamp& stamp(std::int64_t file) const {
+    return stamps_[static_cast<std::size_t>(file)];
+  }
   const std::vector<Folder>& folders() const { return folders_; }
 
   void add_class(std::string name);
-  void add_file(std::string_view name);  // of the newest class, from its folder on
+  void add_file(std::string_view name, FileStamp stamp);  // of the newest class, from its folder on
   void add_folder(Folder folder) { folders_.push_back(std::move(folder)); }
 
   bool operator==(const FolderIndex&) const = default;
@@ -39,6 +45,7 @@ class FolderIndex {
   std::vector<std::int64_t> firsts_;  // file of each class
   std::string names_;
   std::vector<std::uint64_t> ends_;  // of each file's name in names_
+  std::vector<FileStamp> stamps_;
   std::vector<Folder> folders_;
 };
 

@@ -51,9 +51,14 @@ NameKind kind_of_name(std::string_view name) {
   return NameKind::kOther;
 }
 
+struct File {
+  std::string name;
+  FileStamp stamp;
+};
+
 struct Entries {
   std::vector<std::string> folders;
-  std::vector<std::string> files;
+  std::vector<File> files;
 };
 
 // Goes through one root; remembers each folder's time before it reads it.
@@ -95,15 +100,15 @@ class Lister {
     }
   }
 
-  using FilesByFolder = std::map<std::string, std::vector<std::string>>;
+  using FilesByFolder = std::map<std::string, std::vector<File>>;
 
   // Of a class: a folder after another by its whole name, as sorted(os.walk()) has them.
   void add_files(const std::string& name) {
     FilesByFolder found;
     collect(name, "", 0, found);
     for (const auto& [within, files] : found) {
-      for (const std::string& file : files) {
-        index_.add_file(within.empty() ? file : within + "/" + file);
+      for (const auto& [file, stamp] : files) {
+        index_.add_file(within.empty() ? file : within + "/" + file, stamp);
       }
     }
   }
@@ -130,7 +135,9 @@ class Lister {
     Entries entries;
     errno = 0;
     while (const dirent* entry = readdir(directory.get())) {
-      if (entry->d_name[0] != '.') add_entry(full, *entry, path.empty(), entries);
+      if (entry->d_name[0] != '.') {
+        add_entry(full, dirfd(directory.get()), *entry, path.empty(), entries);
+      }
       errno = 0;
     }
     if (errno != 0) {
@@ -138,11 +145,12 @@ class Lister {
                   fmt::format("[data] {}: {}", shown(full), std::strerror(errno)));
     }
     std::ranges::sort(entries.folders);
-    std::ranges::sort(entries.files);
+    std::ranges::sort(entries.files, {}, &File::name);
     return entries;
   }
 
-  void add_entry(const fs::path& folder, const dirent& entry, bool is_top, Entries& entries) const {
+  void add_entry(const fs::path& folder, int descriptor, const dirent& entry, bool is_top,
+                 Entries& entries) const {
     const std::string name = entry.d_name;
     const fs::path path = folder / name;
     unsigned char type = entry.d_type;
@@ -154,7 +162,10 @@ class Lister {
       if (kind == NameKind::kOtherPicture) {
         refuse(path, "JPEG and PNG alone are read; convert it, or remove it");
       }
-      if (kind == NameKind::kPicture) entries.files.push_back(name);
+      if (kind != NameKind::kPicture) return;
+      struct stat status{};
+      if (fstatat(descriptor, entry.d_name, &status, 0) != 0) refuse(path, std::strerror(errno));
+      entries.files.push_back({name, stamp_of(status)});
     }
   }
 
@@ -166,8 +177,7 @@ class Lister {
       const fs::path real = fs::canonical(path, failed);
       if (failed && kind_of_name(name) != NameKind::kPicture) return DT_UNKNOWN;
       if (failed) refuse(path, fmt::format("a link that leads nowhere: {}", failed.message()));
-      const auto [end, rest] = std::ranges::mismatch(real_root_, real);
-      if (end != real_root_.end()) {
+      if (!lies_within(real_root_, real)) {
         refuse(path,
                fmt::format("a link out of the folder, to {}; copy what it shows", shown(real)));
       }

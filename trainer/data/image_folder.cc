@@ -28,8 +28,12 @@ picture::DecodeOptions decode_options(const PictureOptions& options) {
 
 class ImageFolder final : public Dataset {
  public:
-  ImageFolder(fs::path root, FolderIndex index, const PictureOptions& options)
-      : root_(std::move(root)), index_(std::move(index)), options_(decode_options(options)) {
+  // `opened`: when listing began, at the latest.
+  ImageFolder(fs::path root, FolderIndex index, const PictureOptions& options, std::int64_t opened)
+      : root_(std::move(root)),
+        index_(std::move(index)),
+        options_(decode_options(options)),
+        opened_(opened) {
     shape_ = shape_of_first();
   }
 
@@ -54,10 +58,18 @@ class ImageFolder final : public Dataset {
  private:
   fs::path path(std::int64_t id) const { return root_ / index_.path(id); }
 
-  // A file that is gone or may not be read is a bad sample; a volume that fails is more.
+  // A file that is gone or may not be read is a bad sample; a volume that fails is more, and so is
+  // another content than the run began with. One that an older list tells otherwise about, but that
+  // nobody touched since the run opened its data, was changed before, and is as it should be.
   std::vector<std::uint8_t> content(std::int64_t id) const {
     FileContent content = content_of(path(id));
     if (!content.problem.empty()) throw BadSample(content.problem);
+    if (content.stamp != index_.stamp(id) && content.changed >= opened_) {
+      throw Error(ExitCode::kBadInput,
+                  fmt::format("[data] {}: has changed since the run began; start it anew, and "
+                              "leave its pictures as they are",
+                              name(id)));
+    }
     return std::move(content.bytes);
   }
 
@@ -78,6 +90,7 @@ class ImageFolder final : public Dataset {
   const fs::path root_;
   const FolderIndex index_;
   const picture::DecodeOptions options_;
+  const std::int64_t opened_;
   tensor::Shape shape_;
 };
 
@@ -124,16 +137,17 @@ void require_same_classes(const fs::path& training_root, const std::vector<std::
 
 std::unique_ptr<Dataset> open_image_folder(const fs::path& training, const fs::path& test,
                                            Part part, const PictureOptions& options) {
+  const std::int64_t opened = file_time();
   const fs::path first = training_root(training);
   FolderIndex index = index_of(first);
   if (part == Part::kTraining) {
-    return std::make_unique<ImageFolder>(first, std::move(index), options);
+    return std::make_unique<ImageFolder>(first, std::move(index), options, opened);
   }
   const std::vector<std::string> classes = index.classes();
   const fs::path root = test_root(training, test);
   index = index_of(root);
   require_same_classes(first, classes, root, index.classes());
-  return std::make_unique<ImageFolder>(root, std::move(index), options);
+  return std::make_unique<ImageFolder>(root, std::move(index), options, opened);
 }
 
 }  // namespace coxswain::data

@@ -187,9 +187,9 @@ Checked check_records(const fs::path& file, int workers, const Progress& progres
     const std::int64_t count = std::min(kAtOnce, records.size() - from);
     share(count, workers, [&](std::int64_t i) {
       Bytes bytes;
+      Bytes joined;
       augment::Scratch pixels;
-      records.read(from + i, bytes);
-      const ParsedRecord parsed = parse_record(bytes);
+      const ParsedRecord parsed = parse_record(records.read(from + i, bytes), joined);
       const auto& image = parsed.record.image;
       const picture::PictureKind kind = picture::kind_of(image);
       std::string problem = parsed.problem;

@@ -31,10 +31,12 @@ void append(std::vector<std::uint8_t>& out, std::uint64_t value, int size) {
 
 ParsedRecord bad(std::string problem) { return {.record = {}, .problem = std::move(problem)}; }
 
-// Moves the parts together; the magic that parted them comes back in between.
-std::string join(std::span<std::uint8_t> bytes, std::span<std::uint8_t>& content) {
+// What a record holds: as it lies there, or in `joined` with the magic that parted it back in
+// between.
+std::string content_of(std::span<const std::uint8_t> bytes, std::vector<std::uint8_t>& joined,
+                       std::span<const std::uint8_t>& content) {
   std::size_t from = 0;
-  std::size_t to = 0;
+  joined.clear();
   for (bool is_first = true;; is_first = false) {
     const ParsedPart part = parse_part(bytes.subspan(from));
     if (!part.problem.empty()) return part.problem;
@@ -46,15 +48,14 @@ std::string join(std::span<std::uint8_t> bytes, std::span<std::uint8_t>& content
     if (part.header.size > left) {
       return fmt::format("ends after {} of {} bytes", left, part.header.size);
     }
-    if (!is_first) {
-      for (int i = 0; i < 4; ++i) bytes[to++] = static_cast<std::uint8_t>(kRecordMagic >> (8 * i));
-    }
-    std::memmove(bytes.data() + to, bytes.data() + from + kPartHeader, part.header.size);
-    to += part.header.size;
+    content = bytes.subspan(from + kPartHeader, part.header.size);
+    if (kind == PartKind::kWhole) return "";
+    if (!is_first) append(joined, kRecordMagic, 4);
+    joined.insert(joined.end(), content.begin(), content.end());
     from += kPartHeader + std::min(part.header.padded(), left);
-    if (kind == PartKind::kWhole || kind == PartKind::kLast) break;
+    if (kind == PartKind::kLast) break;
   }
-  content = bytes.first(to);
+  content = joined;
   return "";
 }
 
@@ -95,9 +96,11 @@ ParsedLabel parse_label(std::span<const std::uint8_t> content) {
   return {static_cast<std::int32_t>(label), ""};
 }
 
-ParsedRecord parse_record(std::span<std::uint8_t> bytes) {
-  std::span<std::uint8_t> content;
-  if (std::string problem = join(bytes, content); !problem.empty()) return bad(std::move(problem));
+ParsedRecord parse_record(std::span<const std::uint8_t> bytes, std::vector<std::uint8_t>& joined) {
+  std::span<const std::uint8_t> content;
+  if (std::string problem = content_of(bytes, joined, content); !problem.empty()) {
+    return bad(std::move(problem));
+  }
   ParsedLabel label = parse_label(content);
   if (!label.problem.empty()) return bad(std::move(label.problem));
   return {.record = {static_cast<float>(label.label), little_endian(content, 8, 8),

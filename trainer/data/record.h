@@ -43,9 +43,9 @@ struct ParsedRecord {
   std::string problem;
 };
 
-// One record from its first byte on, which may have any number of parts: they are put together in
-// place.
-ParsedRecord parse_record(std::span<std::uint8_t> bytes);
+// One record from its first byte on. Its image lies in `bytes`, or in `joined` where the record has
+// several parts, which are put together there.
+ParsedRecord parse_record(std::span<const std::uint8_t> bytes, std::vector<std::uint8_t>& joined);
 
 // The label of an image's header, a class; else the problem in words. `content` begins with the
 // header.

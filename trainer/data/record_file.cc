@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "trainer/contract/error.h"
-#include "trainer/data/file_bytes.h"
 
 namespace coxswain::data {
 
@@ -25,15 +24,17 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-RecordFile::RecordFile(const fs::path& path) : path_(path) {
+RecordFile::RecordFile(const fs::path& path, Keep keep) : path_(path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) refuse(path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
   descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) refuse(path, std::strerror(errno));
-  bytes_ = static_cast<std::uint64_t>(status.st_size);
+  stamp_ = stamp_of(status);
   try {
+    if (keep == Keep::kAll) keep_all();
     find_records();
+    find_part_size();
   } catch (...) {
     close(descriptor_);
     throw;
@@ -43,6 +44,12 @@ RecordFile::RecordFile(const fs::path& path) : path_(path) {
 RecordFile::~RecordFile() { close(descriptor_); }
 
 std::size_t RecordFile::read_at(std::uint64_t offset, std::span<std::uint8_t> bytes) const {
+  if (!kept_.empty()) {
+    const auto kept = std::span(kept_).subspan(offset);
+    const std::size_t count = std::min(kept.size(), bytes.size());
+    std::copy_n(kept.begin(), count, bytes.begin());
+    return count;
+  }
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t count = pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
@@ -64,7 +71,7 @@ void RecordFile::find_records() {
     refuse(path_, fmt::format("record {}, at byte {}: {}", size(), offsets_.back(), why));
   };
   std::array<std::uint8_t, kPartHeader + kImageHeader> buffer{};
-  for (std::uint64_t at = 0; at < bytes_;) {
+  for (std::uint64_t at = 0; at < stamp_.bytes;) {
     offsets_.push_back(at);
     bool is_first = true;
     for (PartKind kind = PartKind::kFirst; kind == PartKind::kFirst || kind == PartKind::kMiddle;) {
@@ -75,7 +82,7 @@ void RecordFile::find_records() {
       if ((kind == PartKind::kWhole || kind == PartKind::kFirst) != is_first) {
         fail(is_first ? "begins in the middle of another" : "has no last part");
       }
-      const std::uint64_t left = bytes_ - at - kPartHeader;
+      const std::uint64_t left = stamp_.bytes - at - kPartHeader;
       if (part.header.size > left) {
         fail(fmt::format("ends after {} of {} bytes; copy it anew", left, part.header.size));
       }
@@ -91,7 +98,18 @@ void RecordFile::find_records() {
     }
   }
   if (labels_.empty()) refuse(path_, "holds no records");
-  offsets_.push_back(bytes_);
+  offsets_.push_back(bytes());
+}
+
+void RecordFile::find_part_size() {
+  if (kept_.empty()) return;
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    const PartHeader header = parse_part(std::span(kept_).subspan(offsets_[i])).header;
+    if (header.kind != PartKind::kWhole || (i > 0 && header.size != size)) return;
+    size = header.size;
+  }
+  part_size_ = size;
 }
 
 void RecordFile::order_by(const fs::path& index) {
@@ -122,30 +140,41 @@ void RecordFile::order_by(const fs::path& index) {
                : std::move(order);
 }
 
-void RecordFile::hold() {
-  std::vector<std::uint8_t> all(bytes_);
-  if (read_at(0, all) != all.size()) refuse_shorter();
-  held_ = std::move(all);
+void RecordFile::keep_all() {
+  std::vector<std::uint8_t> all(bytes());
+  require_unchanged(read_at(0, all) == all.size());
+  kept_ = std::move(all);
 }
 
-void RecordFile::refuse_shorter() const {
-  refuse(path_, fmt::format("is shorter than when it was opened, {} bytes", bytes_));
+// After what was read, all of it or less.
+void RecordFile::require_unchanged(bool is_whole) const {
+  struct stat status{};
+  if (is_whole && fstat(descriptor_, &status) == 0 && stamp_of(status) == stamp_) return;
+  refuse(path_, "has changed since it was opened; start anew, and leave the file as it is");
 }
 
-void RecordFile::read(std::int64_t index, std::vector<std::uint8_t>& bytes) const {
+std::span<const std::uint8_t> RecordFile::read(std::int64_t index,
+                                               std::vector<std::uint8_t>& scratch) const {
   const std::size_t at = place(index);
-  if (!held_.empty()) {
-    const auto held = std::span(held_).first(offsets_[at + 1]).subspan(offsets_[at]);
-    bytes.assign(held.begin(), held.end());
-    return;
-  }
-  bytes.resize(offsets_[at + 1] - offsets_[at]);
-  if (read_at(offsets_[at], bytes) == bytes.size()) return;
-  refuse_shorter();
+  const std::uint64_t size = offsets_[at + 1] - offsets_[at];
+  if (!kept_.empty()) return std::span(kept_).subspan(offsets_[at], size);
+  scratch.resize(size);
+  require_unchanged(read_at(offsets_[at], scratch) == size);
+  return scratch;
 }
 
-std::vector<fs::path> record_files(const fs::path& path, const std::string& name) {
-  if (path.extension() == ".rec") return {path};
+namespace {
+
+// As for pictures in a folder: what is trained on is what the folder holds.
+void require_no_way_out(const fs::path& folder, const fs::path& file) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(file, failed);
+  if (failed || lies_within(fs::canonical(folder), real)) return;  // reading says what failed
+  refuse(file, fmt::format("a link out of the folder, to {}; name that file itself, or copy it",
+                           shown(real)));
+}
+
+std::vector<fs::path> files_in(const fs::path& path, const std::string& name) {
   require_directory(path, name + ".rec, or name the file itself");
   if (is_present(path / (name + ".rec"))) return {path / (name + ".rec")};
   std::vector<fs::path> shards;
@@ -170,6 +199,18 @@ std::vector<fs::path> record_files(const fs::path& path, const std::string& name
     refuse(path, fmt::format("{} of the {} files {}-*.rec are there", shards.size(), count, name));
   }
   return shards;
+}
+
+}  // namespace
+
+std::vector<fs::path> record_files(const fs::path& path, const std::string& name) {
+  if (path.extension() == ".rec") return {path};
+  std::vector<fs::path> files = files_in(path, name);
+  for (const fs::path& file : files) {
+    require_no_way_out(path, file);
+    require_no_way_out(path, fs::path(file).replace_extension(".idx"));
+  }
+  return files;
 }
 
 }  // namespace coxswain::data

@@ -16,24 +16,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of all files of a part: what is as small is held in memory, as IDX is. Small raw images would
+// Of all files of a part: what is as small is kept in memory, as IDX is. Small raw images would
 // else cost more to ask for than to train on.
-constexpr std::uint64_t kHeldBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kKeptBytes = std::uint64_t{64} << 20;
+
+Keep what_to_keep(const std::vector<fs::path>& paths) {
+  std::uint64_t bytes = 0;
+  for (const fs::path& path : paths) {
+    std::error_code failed;  // opening it says what
+    const std::uint64_t size = fs::file_size(path, failed);
+    if (!failed) bytes += size;
+  }
+  return bytes <= kKeptBytes ? Keep::kAll : Keep::kNothing;
+}
 
 class RecordDataset final : public Dataset {
  public:
   RecordDataset(const std::vector<fs::path>& paths, const PictureOptions& options)
       : options_(options) {
+    const Keep keep = what_to_keep(paths);
     for (const fs::path& path : paths) {
-      files_.emplace_back(path);
+      files_.emplace_back(path, keep);
       const fs::path index = fs::path(path).replace_extension(".idx");
       if (is_present(index)) files_.back().order_by(index);
       size_ += files_.back().size();
-    }
-    std::uint64_t bytes = 0;
-    for (const RecordFile& file : files_) bytes += file.bytes();
-    if (bytes <= kHeldBytes) {
-      for (RecordFile& file : files_) file.hold();
     }
     for (std::int64_t id = 0; id < size_; ++id) classes_ = std::max(classes_, label(id) + 1L);
     shape_ = shape_of_first();
@@ -53,14 +59,15 @@ class RecordDataset final : public Dataset {
   void use_classes(std::int64_t classes) { classes_ = classes; }
 
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
-    const auto [file, index] = find(id);
+    std::vector<std::uint8_t> joined;
     if (options_.raw.h > 0) {
-      file.read(index, scratch);
-      return {options_.raw, raw(scratch)};
+      const auto pixels = raw(id, scratch, joined);
+      if (!joined.empty()) scratch.swap(joined);  // where `pixels` lie
+      return {options_.raw, pixels};
     }
     std::vector<std::uint8_t> bytes;
-    file.read(index, bytes);
-    const picture::Decoded decoded = picture::decode(image(bytes), decode_options(), scratch);
+    const auto stored = image(id, bytes, joined);
+    const picture::Decoded decoded = picture::decode(stored, decode_options(), scratch);
     if (!decoded.problem.empty()) throw BadSample(advised(decoded.problem));
     return {decoded.shape, scratch};
   }
@@ -78,14 +85,19 @@ class RecordDataset final : public Dataset {
             .least_side = options_.least_side};
   }
 
-  static std::span<const std::uint8_t> image(std::span<std::uint8_t> bytes) {
-    const ParsedRecord parsed = parse_record(bytes);
+  using Bytes = std::vector<std::uint8_t>;
+
+  // In the file's own memory, or in one of the two.
+  std::span<const std::uint8_t> image(std::int64_t id, Bytes& bytes, Bytes& joined) const {
+    const auto [file, index] = find(id);
+    if (const auto known = file.known_image(index); !known.empty()) return known;
+    const ParsedRecord parsed = parse_record(file.read(index, bytes), joined);
     if (!parsed.problem.empty()) throw BadSample(parsed.problem);
     return parsed.record.image;
   }
 
-  std::span<const std::uint8_t> raw(std::span<std::uint8_t> bytes) const {
-    const auto pixels = image(bytes);
+  std::span<const std::uint8_t> raw(std::int64_t id, Bytes& bytes, Bytes& joined) const {
+    const auto pixels = image(id, bytes, joined);
     if (std::ssize(pixels) == options_.raw.per_sample()) return pixels;
     throw BadSample(fmt::format("holds {} bytes, and raw images of data.shape {}", pixels.size(),
                                 options_.raw.per_sample()));
@@ -98,10 +110,10 @@ class RecordDataset final : public Dataset {
 
   tensor::Shape shape_of_first() const {
     if (options_.raw.h > 0) return options_.raw;
-    std::vector<std::uint8_t> bytes;
-    find(0).first.read(0, bytes);
+    Bytes bytes;
+    Bytes joined;
     try {
-      const picture::Decoded decoded = picture::measure(image(bytes), decode_options());
+      const picture::Decoded decoded = picture::measure(image(0, bytes, joined), decode_options());
       if (decoded.problem.empty()) return decoded.shape;
       throw BadSample(advised(decoded.problem));
     } catch (const BadSample& bad) {

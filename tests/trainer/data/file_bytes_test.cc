@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/support/as_nobody.h"
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
 
@@ -34,22 +35,6 @@ TEST(FileBytes, says_when_a_name_cannot_be_looked_up) {
   EXPECT_EQ(error_of([&] { is_present("/tmp/" + name); }),
             "65 [data] ..." + std::string(77, 'x') + ": File name too long");
 }
-
-// Lets permissions count, which they do not for root.
-class AsNobody {
- public:
-  AsNobody() : root_(geteuid() == 0) {
-    if (root_ && seteuid(65534) != 0) throw std::runtime_error("seteuid");
-  }
-  ~AsNobody() {
-    if (root_ && seteuid(0) != 0) std::abort();
-  }
-  AsNobody(const AsNobody&) = delete;
-  AsNobody& operator=(const AsNobody&) = delete;
-
- private:
-  bool root_;
-};
 
 TEST(FileBytes, says_when_permission_is_denied) {
   const TemporaryDirectory directory;

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <thread>
+
+#include "tests/support/as_nobody.h"
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
 #include "tests/trainer/picture/ppm.h"
@@ -10,6 +14,7 @@
 #include "trainer/data/data_loader.h"
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/folder_index.h"
+#include "trainer/data/sampler.h"
 
 namespace coxswain::data {
 namespace {
@@ -117,6 +122,47 @@ TEST_F(ImageFolderTest, shows_odd_names_on_one_line) {
   put("train/cat/a\nb.png", "grey.jpg");
   put("train/dog/1.png");
   EXPECT_THAT(open()->name(0), ::testing::EndsWith("train/cat/a\\x0ab.png"));
+}
+
+TEST_F(ImageFolderTest, shows_odd_classes_on_one_line) {
+  put_small_set();
+  put("train/an\nowl/1.png");
+  EXPECT_EQ(open()->class_name(0), "an\nowl") << "as it is, for those who write JSON";
+  EXPECT_THAT(open()->name(0), ::testing::EndsWith("train/an\\x0aowl/1.png"));
+  EXPECT_EQ(error_of([&] { open(Part::kTest); }, path()),
+            "65 [data] DIR/val: has no class an\\x0aowl, which train has");
+  put("train/An\nowl/1.png");
+  fs::create_directories(path() / "train/a\nb");
+  EXPECT_EQ(error_of([&] { list_folder(path() / "train"); }, path()),
+            "65 [data] DIR/train: the classes An\\x0aowl and an\\x0aowl differ in case alone; "
+            "rename one, or put them together");
+  fs::remove_all(path() / "train/An\nowl");
+  EXPECT_EQ(error_of([&] { list_folder(path() / "train"); }, path()),
+            "65 [data] DIR/train/a\\x0ab: a class without a JPEG or PNG: remove the folder, or "
+            "fill it");
+}
+
+TEST_F(ImageFolderTest, says_what_may_not_be_read) {
+  put_small_set();
+  fs::permissions(path(), fs::perms::all);
+  const fs::path picture = path() / "train/cat/1.png";
+  fs::permissions(picture, fs::perms::none);
+  {
+    const test::AsNobody nobody;
+    const auto dataset = open();
+    EXPECT_EQ(error_of([&] { bytes_of(*dataset, 0); }), "65 Permission denied") << "of one alone";
+    EXPECT_EQ(bytes_of(*dataset, 1).size(), 819U);
+  }
+  for (const fs::path& folder : {path() / "train/dog", path() / "train"}) {
+    fs::permissions(folder, fs::perms::none);
+    {
+      const test::AsNobody nobody;
+      EXPECT_EQ(error_of([&] { open(); }, path()),
+                fmt::format("65 [data] DIR/{}: Permission denied",
+                            fs::relative(folder, path()).string()));
+    }
+    fs::permissions(folder, fs::perms::owner_all);
+  }
 }
 
 TEST_F(ImageFolderTest, wants_the_same_classes_in_both_parts) {
@@ -238,11 +284,72 @@ TEST_F(ImageFolderTest, keeps_an_index_while_no_folder_changes) {
   FolderIndex other;
   for (const auto& folder : index.folders()) other.add_folder(folder);
   other.add_class("made up");
-  other.add_file("1.png");
+  other.add_file("1.png", index.stamp(0));
   write_whole(index_file(root), encode(other));
   EXPECT_EQ(index_of(root), other);
   put("train/cat/3.png");
   EXPECT_EQ(index_of(root).size(), 4);
+}
+
+// Their names and folders are as they were; so is its size.
+TEST_F(ImageFolderTest, tells_of_a_picture_that_changes_while_it_runs) {
+  put_small_set();
+  const fs::path file = path() / "train/cat/1.png";
+  fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto dataset = open();
+  bytes_of(*dataset, 0);
+  auto bytes = test::file_bytes(file);
+  bytes.back() ^= 1;
+  test::write_file(file, bytes);
+  BadSampleLog log;  // skips bad samples, and this is none
+  DataLoader loader(*dataset, {{}, true, 0, 4, 1, &log},
+                    [&]() -> std::optional<BatchRequest> { return BatchRequest{{0}, 0, 0}; });
+  EXPECT_EQ(error_of([&] { loader.next(); }, path()),
+            "65 [data] DIR/train/cat/1.png: has changed since the run began; start it anew, and "
+            "leave its pictures as they are");
+  EXPECT_EQ(log.count(), 0);
+}
+
+// What mends a picture in its place leaves its folder's time, and the list that was kept, as it is.
+TEST_F(ImageFolderTest, takes_a_picture_that_changed_before_the_run_as_it_is) {
+  put_small_set();
+  const fs::path root = path() / "train";
+  fs::resize_file(root / "cat/1.png", 40);
+  write_whole(index_file(root), encode(list_folder(root)));
+  put("train/cat/1.png");
+  EXPECT_EQ(index_of(root).stamp(0).bytes, 40U);
+  for (const std::int64_t written = file_time(); file_time() == written;) std::this_thread::yield();
+  EXPECT_EQ(bytes_of(*open(), 0), test::read_ppm("rgb.png.ppm").pixels);
+}
+
+// ILSVRC2012's, of whose pictures the first alone is there. The DDP lab printed these steps.
+TEST_F(ImageFolderTest, lists_all_of_imagenet) {
+  constexpr std::int64_t kImages = 1'281'167;
+  constexpr int kClasses = 1000;
+  const std::string first = "n00000000/n00000000_0.JPEG";
+  put("train/" + first, "colour.jpg");
+  const fs::path root = path() / "train";
+  const FolderIndex found = list_folder(root);
+  FolderIndex index;
+  for (const auto& folder : found.folders()) index.add_folder(folder);
+  for (int c = 0; c < kClasses; ++c) {
+    const std::string name = fmt::format("n{:08}", c);
+    index.add_class(name);
+    const std::int64_t count = kImages * (c + 1) / kClasses - kImages * c / kClasses;
+    for (std::int64_t i = 0; i < count; ++i)
+      index.add_file(fmt::format("{}_{}.JPEG", name, i), found.stamp(0));
+  }
+  write_whole(index_file(root), encode(index));
+  const auto dataset = open();
+  EXPECT_EQ(dataset->size(), kImages);
+  EXPECT_EQ(dataset->classes(), kClasses);
+  EXPECT_EQ(dataset->label(kImages - 1), kClasses - 1);
+  EXPECT_THAT(dataset->name(0), ::testing::EndsWith(first));
+  const auto steps = [&](int ranks) {
+    return steps_of({dataset->size(), 256 * ranks, ranks, Split::kShuffle, LastBatch::kKeep, 0}, 1);
+  };
+  EXPECT_EQ(steps(1), 5005);
+  EXPECT_EQ(steps(2), 2503);
 }
 
 TEST_F(ImageFolderTest, takes_no_damaged_index) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "tests/support/as_nobody.h"
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
 #include "tests/trainer/picture/ppm.h"
@@ -101,8 +104,8 @@ TEST_F(RecordTest, reads_mxnets_own_file) {
   Bytes written;
   for (std::int64_t i = 0; i < records.size(); ++i) {
     Bytes bytes;
-    records.read(i, bytes);
-    const ParsedRecord parsed = parse_record(bytes);
+    Bytes joined;
+    const ParsedRecord parsed = parse_record(records.read(i, bytes), joined);
     EXPECT_EQ(parsed.problem, "");
     images.emplace_back(parsed.record.image.begin(), parsed.record.image.end());
     labels.push_back(records.label(i));
@@ -124,14 +127,53 @@ TEST_F(RecordTest, reads_raw_images_of_a_shape) {
   Bytes records;
   append_record(records, 0, 0, Bytes{1, 2, 3, 4, 5, 6});
   append_record(records, 1, 1, Bytes{1, 2, 3, 4, 5});
+  const Bytes with_magic{0x0a, 0x23, 0xd7, 0xce, 5, 6};  // stored in two parts
+  append_record(records, 1, 2, with_magic);
   write(records);
   const auto dataset = open({.raw = {1, 1, 2, 3}});
   EXPECT_EQ(bytes_of(*dataset, 0), (Bytes{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(bytes_of(*dataset, 2), with_magic);
   EXPECT_EQ(error_of([&] { bytes_of(*dataset, 1); }),
+            "65 holds 5 bytes, and raw images of data.shape 6");
+  Bytes alike;
+  for (std::uint8_t i = 0; i < 3; ++i) append_record(alike, i, i, Bytes{i, 2, 3, 4, 5});
+  test::write_file(path() / "alike.rec", alike);
+  const auto fives = [&](const PictureOptions& options) {
+    return open_records(path() / "alike.rec", {}, Part::kTraining, options);
+  };
+  EXPECT_EQ(bytes_of(*fives({.raw = {1, 1, 1, 5}}), 2), (Bytes{2, 2, 3, 4, 5}));
+  EXPECT_EQ(error_of([&] { bytes_of(*fives({.raw = {1, 1, 2, 3}}), 2); }),
             "65 holds 5 bytes, and raw images of data.shape 6");
   EXPECT_EQ(error_of([&] { open(); }, path()),
             "65 [data] DIR/train.rec: record 0: is neither JPEG nor PNG; of raw images set "
             "data.shape");
+}
+
+TEST_F(RecordTest, tells_a_bad_picture_from_the_others) {
+  Bytes records = of_pictures();
+  append_record(records, 0, 2, test::png_that_says(31623, 31623));
+  append_record(records, 0, 3, Bytes{'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'E', 'B', 'P'});
+  write(records);
+  const auto dataset = open();
+  const auto problem_of = [&](std::int64_t id) {
+    try {
+      bytes_of(*dataset, id);
+    } catch (const BadSample& bad) {
+      return std::string(bad.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(problem_of(1), "none");
+  EXPECT_EQ(problem_of(2), "has 31623x31623 pixels, over the limit of 67108864");
+  EXPECT_EQ(problem_of(3), "is WebP; JPEG and PNG can be read");
+}
+
+TEST_F(RecordTest, says_when_a_file_may_not_be_read) {
+  write(of_pictures());
+  fs::permissions(path(), fs::perms::all);
+  fs::permissions(file(), fs::perms::none);
+  const test::AsNobody nobody;
+  EXPECT_EQ(problem(), "65 [data] DIR/train.rec: Permission denied");
 }
 
 TEST_F(RecordTest, says_where_a_file_is_cut_or_damaged) {
@@ -178,15 +220,44 @@ TEST_F(RecordTest, finds_its_files) {
   EXPECT_EQ(both->label(2), 1);
 }
 
-TEST_F(RecordTest, tells_when_a_file_shrinks) {
+// As in image folders. A file that is named itself may be a link to anywhere.
+TEST_F(RecordTest, follows_links_within_the_folder_alone) {
+  const test::TemporaryDirectory elsewhere;
+  test::write_file(elsewhere.path() / "all.rec", of_pictures());
+  fs::create_symlink(elsewhere.path() / "all.rec", file());
+  EXPECT_THAT(error_of([&] { open(); }, path()),
+              ::testing::MatchesRegex("65 \\[data\\] DIR/train.rec: a link out of the folder, to "
+                                      ".*/all.rec; name that file itself, or copy it"));
+  EXPECT_EQ(open_records(file(), {}, Part::kTraining, {})->size(), 2);
+  fs::remove(file());
+  fs::create_directory(path() / "first");
+  test::write_file(path() / "first/all.rec", of_pictures());
+  fs::create_symlink("first/all.rec", file());
+  EXPECT_EQ(open()->size(), 2);
+  fs::create_symlink(elsewhere.path() / "all.rec", path() / "train.idx");
+  EXPECT_THAT(error_of([&] { open(); }, path()),
+              ::testing::HasSubstr("DIR/train.idx: a link out of the folder, to "));
+}
+
+TEST_F(RecordTest, tells_when_a_file_changes) {
   write(of_pictures());
-  const auto held = open();  // it is small
-  const RecordFile records{file()};
+  fs::last_write_time(file(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto kept = open();  // it is small
+  const auto records = std::make_unique<RecordFile>(file());
+  const auto problem_of = [&](const RecordFile& read) {
+    Bytes bytes;
+    return error_of([&] { read.read(0, bytes); }, path());
+  };
+  EXPECT_EQ(problem_of(*records), "no error");
+  const std::string changed =
+      "65 [data] DIR/train.rec: has changed since it was opened; start anew, and leave the file as "
+      "it is";
+  write(test::with_byte(of_pictures(), 60, 1));
+  EXPECT_EQ(problem_of(*records), changed) << "its size is the same";
+  const RecordFile again{file()};
   fs::resize_file(file(), 60);
-  Bytes bytes;
-  EXPECT_THAT(error_of([&] { records.read(0, bytes); }, path()),
-              ::testing::HasSubstr("DIR/train.rec: is shorter than when it was opened"));
-  EXPECT_EQ(bytes_of(*held, 0), test::read_ppm("rgb.png.ppm").pixels);
+  EXPECT_EQ(problem_of(again), changed);
+  EXPECT_EQ(bytes_of(*kept, 0), test::read_ppm("rgb.png.ppm").pixels);
 }
 
 TEST(Record, refuses_any_truncation) {
@@ -195,11 +266,12 @@ TEST(Record, refuses_any_truncation) {
   image.insert(image.end(), std::begin(kMagicBytes), std::end(kMagicBytes));
   image.push_back(9);
   append_record(whole, 1, 2, image);
+  Bytes joined;
   for (std::size_t size = 0; size + 3 < whole.size(); ++size) {
-    Bytes part = test::first_bytes(whole, size);
-    EXPECT_NE(parse_record(part).problem, "") << size;
+    const Bytes part = test::first_bytes(whole, size);
+    EXPECT_NE(parse_record(part, joined).problem, "") << size;
   }
-  EXPECT_EQ(parse_record(whole).problem, "");
+  EXPECT_EQ(parse_record(whole, joined).problem, "");
 }
 
 }  // namespace

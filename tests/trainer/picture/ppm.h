@@ -1,5 +1,7 @@
 #pragma once
 
+#include <zlib.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +23,20 @@ inline std::vector<std::uint8_t> file_bytes(const std::filesystem::path& path) {
 
 inline std::filesystem::path picture_file(const std::string& name) {
   return std::filesystem::path("tests/golden/picture") / name;
+}
+
+// A PNG whose header, checksum and all, says so many pixels.
+inline std::vector<std::uint8_t> png_that_says(std::uint32_t width, std::uint32_t height) {
+  std::vector<std::uint8_t> png = file_bytes(picture_file("rgb.png"));
+  const auto put = [&](std::size_t at, std::uint64_t value) {
+    for (int i = 0; i < 4; ++i) {
+      png.at(at + static_cast<std::size_t>(i)) = static_cast<std::uint8_t>(value >> (24 - 8 * i));
+    }
+  };
+  put(16, width);
+  put(20, height);
+  put(29, crc32(0, png.data() + 12, 17));
+  return png;
 }
 
 struct Ppm {
