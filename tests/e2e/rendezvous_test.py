@@ -21,6 +21,7 @@ def place(text):
     return host, int(port)
 own = place(config["cluster"][task["type"]][task["index"]])
 listener = socket.create_server(own)
+listener.settimeout(60)
 peers = [place(text) for some in config["cluster"].values() for text in some]
 assert len(set(peers)) == len(peers), peers
 for peer in peers:
@@ -32,7 +33,10 @@ for peer in peers:
         except OSError:
             if time.monotonic() > deadline: raise
             time.sleep(0.05)
-print(task["type"], task["index"], "met", len(peers), os.environ["WISH"], "port", own[1], flush=True)
+for peer in peers:
+    listener.accept()[0].close()  # nobody leaves before all have come
+said = f"{task['type']} {task['index']} met {len(peers)} {os.environ['WISH']} port {own[1]}\\n"
+os.write(1, said.encode())  # at once: lines of several processes don't mix
 if task["type"] in ("ps", "worker") and "chief" in config["cluster"]:
     time.sleep(600)  # as theirs do: they never end
 """
