@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <utility>
@@ -39,6 +40,31 @@ int servers_of(const job::TrainingJob& job) {
   return job::traits_of(job::Role::kServer).size(job);
 }
 
+int schedulers_of(const job::TrainingJob& job) {
+  return job::traits_of(job::Role::kScheduler).size(job);
+}
+
+// Of what listens in its workers, one port each: ranks of ours, or a program of somebody else's.
+int peers_of(const job::TrainingJob& job) {
+  if (job::launcher(job.spec) != job::Launcher::kEnv) return 0;
+  return job.status.workers * (job.spec.training ? job::slots_per_worker(job.spec) : 1);
+}
+
+// Where the peers of TF_CONFIG are on this machine: each on a port of its own.
+std::string local_tf_config(const job::TrainingJob& job, const std::string& text, int first_port) {
+  const auto place = [&](job::Role role, int index) {
+    const int before = role == job::Role::kWorker ? servers_of(job) + schedulers_of(job) : 0;
+    return fmt::format("127.0.0.1:{}", first_port + before + index);
+  };
+  std::map<std::string, std::string> places;
+  for (const job::WorkerId& peer : job::gang(job))
+    places[job::address(job, peer.role, peer.index)] = place(peer.role, peer.index);
+  job::Json config = job::Json::parse(text);
+  for (job::Json& task : config.at("cluster"))
+    for (job::Json& peer : task) peer = places.at(peer.get<std::string>());
+  return config.dump();
+}
+
 // "host:port,..." of each server.
 std::string local_servers(const job::TrainingJob& job, int first_port) {
   std::vector<std::string> places;
@@ -70,6 +96,18 @@ int free_ports(int count) {
   throw Error(ExitCode::kPeersMissing,
               fmt::format("[run] found no {} free ports in a row between {} and {}", count, kFirst,
                           kEnd));
+}
+
+// What a template says of the environment; what stands elsewhere in a cluster is not here.
+std::map<std::string, std::string> containers_environment(const job::ReplicaSpec* replicas) {
+  std::map<std::string, std::string> environment;
+  const job::Json* container = replicas ? job::trainer_container(*replicas) : nullptr;
+  if (!container || !container->contains("env") || !container->at("env").is_array())
+    return environment;
+  for (const job::Json& variable : container->at("env"))
+    if (variable.contains("name") && variable.contains("value"))
+      environment[variable.at("name").get<std::string>()] = variable.at("value").get<std::string>();
+  return environment;
 }
 
 // What a pod's container would run.
@@ -144,9 +182,7 @@ void LocalCluster::write_files(const job::TrainingJob& job) {
   const job::Paths files = paths(job.status.attempt);
   contract::write_whole_file(files.hostfile, local_hostfile(job));
   if (job::trains_over_tcp(job.spec)) contract::write_whole_file(files.key, make_server_key());
-  const int ranks = job.status.workers * job::slots_per_worker(job.spec);
-  const int ports = servers_of(job) + job::traits_of(job::Role::kScheduler).size(job) +
-                    (job::trains_over_tcp(job.spec) ? ranks : 0);
+  const int ports = servers_of(job) + schedulers_of(job) + peers_of(job);
   if (ports > 0) first_port_ = free_ports(ports);
   std::string names;
   for (int i = 0; i < job.status.workers; ++i) names += "localhost\n";
@@ -194,21 +230,28 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
   }
   process.listens = !spec.command.empty();  // our own worker
   process.environment = spec.environment;
+  process.environment.merge(
+      containers_environment(job::traits_of(spec.id.role).replicas(job.spec)));
   process.environment["COXSWAIN_LOG_FORMAT"] = options_.log_format;
   if (options_.terminal_columns > 0) {
     process.environment["COXSWAIN_TERMINAL_COLUMNS"] = std::to_string(options_.terminal_columns);
   }
   if (const auto point = fail_point(options_.kill, job.spec, spec.id); !point.empty())
     process.environment["COXSWAIN_FAIL_POINT"] = point;
-  // The workers' names resolve to nothing here.
+  // The workers' names resolve to nothing here, and two jobs may run at a time.
   for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR", "DMLC_PS_ROOT_URI"})
     if (process.environment.contains(name)) process.environment[name] = "127.0.0.1";
+  const int first_peer = first_port_ + servers_of(job) + schedulers_of(job);
+  for (const char* name : {"MASTER_PORT", "PET_MASTER_PORT"})
+    if (process.environment.contains(name)) process.environment[name] = std::to_string(first_peer);
+  const auto tf = process.environment.find("TF_CONFIG");
+  if (tf != process.environment.end()) tf->second = local_tf_config(job, tf->second, first_port_);
   if (job::has_scheduler(job.spec)) {
     process.environment["DMLC_PS_ROOT_PORT"] = std::to_string(first_port_ + servers_of(job));
     process.environment["DMLC_NODE_HOST"] = "127.0.0.1";
   }
   if (job::trains_over_tcp(job.spec))
-    process.environment["COXSWAIN_PEER_PORT"] = std::to_string(first_port_ + servers_of(job));
+    process.environment["COXSWAIN_PEER_PORT"] = std::to_string(first_peer);
   if (servers_of(job) > 0)
     process.environment["COXSWAIN_SERVERS"] = local_servers(job, first_port_);
   process.environment.erase("OMPI_MCA_orte_default_hostfile");

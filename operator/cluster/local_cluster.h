@@ -73,7 +73,7 @@ class LocalCluster : public Cluster {
   std::list<LocalWorker> workers_;
   std::optional<job::Worker> last_end_;
   int attempt_ = -1;    // whose files are written
-  int first_port_ = 0;  // of its servers; then MXNet's scheduler's, or those of its ranks
+  int first_port_ = 0;  // of its servers; then MXNet's scheduler's; then those of its workers
 };
 
 }  // namespace coxswain::cluster

@@ -84,6 +84,38 @@ void check_program(const Spec& spec, Problems& problems) {
                         "required without `training`: its container is the server"});
 }
 
+// The first word of the command, without its directory.
+std::string program_of(const ReplicaSpec& replicas) {
+  const Json* container = trainer_container(replicas);
+  if (!container) return "";
+  for (const char* key : {"command", "args"}) {
+    if (!container->contains(key) || !container->at(key).is_array()) continue;
+    for (const Json& word : container->at(key)) {
+      if (!word.is_string()) return "";
+      const std::string text = word.get<std::string>();
+      return text.substr(text.rfind('/') + 1);
+    }
+  }
+  return "";
+}
+
+// A launcher that every rank would start once more.
+void check_launchers(const Spec& spec, Problems& problems) {
+  if (spec.training || launcher(spec) != Launcher::kMpi) return;
+  const std::string program = program_of(spec.worker);
+  if (program == "torchrun")
+    problems.push_back({template_path(Role::kWorker), 0,
+                        "torchrun starts ranks of its own, by the variables of launcher Env: set "
+                        "launcher: Env and rendezvous: [PyTorch]"});
+  for (const char* name : {"mpirun", "mpiexec", "horovodrun"})
+    if (program == name)
+      problems.push_back(
+          {template_path(Role::kWorker), 0,
+           fmt::format("launcher MPI runs mpirun by itself: take {} and its options out of the "
+                       "command, as [python3, train.py]",
+                       name)});
+}
+
 // Whatever the gang's scheduler would not read.
 void check_scheduling(const Spec& spec, Problems& problems) {
   const SchedulingPolicy& policy = spec.run_policy.scheduling;
@@ -122,6 +154,12 @@ void check_scheduling(const Spec& spec, Problems& problems) {
 void check_rendezvous(const Spec& spec, Problems& problems) {
   if (!spec.rendezvous) return;
   const bool mpi = launcher(spec) == Launcher::kMpi;
+  const bool tensorflow = std::ranges::find(*spec.rendezvous, Framework::kTensorFlow) !=
+                          spec.rendezvous->end();
+  if (tensorflow && spec.server && !spec.training && !spec.success_policy)
+    problems.push_back({"spec.successPolicy", 0,
+                        "required: TensorFlow's workers beside servers never end by themselves; "
+                        "write RankZero, the chief's end, or AllWorkers where yours do end"});
   for (const Framework framework : *spec.rendezvous) {
     const bool horovod = framework == Framework::kHorovod;
     if (horovod && !mpi)
@@ -264,6 +302,7 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
       check_template(job, *traits.replicas(spec), template_path(traits.role), installation,
                      problems);
   if (job.problems.empty()) check_program(spec, problems);
+  check_launchers(spec, problems);
   if (spec.data_volume)
     check_volume_source(*spec.data_volume, "spec.volumes.data", installation, problems);
   if (spec.checkpoints_volume)

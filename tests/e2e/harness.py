@@ -168,3 +168,15 @@ def alive(pid):
 
 def temporary():
     return tempfile.TemporaryDirectory(prefix="coxswain-e2e-")
+
+
+def python_with(environment, *modules):
+    """The directory of a python3 that has these modules: in PATH, or where tests/e2e/programs/install.sh puts it."""
+    cache = pathlib.Path(os.environ.get("COXSWAIN_CACHE", pathlib.Path.home() / ".cache/coxswain"))
+    find = f"import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, {modules!r})))"
+    for directory in (*os.environ["PATH"].split(":"), cache / environment / "bin"):
+        python = pathlib.Path(directory, "python3")
+        if python.is_file() and subprocess.run([python, "-c", find], capture_output=True,
+                                               check=False).returncode == 0:
+            return directory
+    return None

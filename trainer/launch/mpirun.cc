@@ -93,8 +93,10 @@ MpirunCall local_mpirun(const LocalMpi& options, const contract::EnvironmentLook
   }
   if (options.as_root) allow_root(environment);
   const std::string hosts = fmt::format("localhost:{}", options.env.world_size);
-  return call_of(options, {find_mpirun(lookup), "--host", hosts, "--oversubscribe"},
-                 std::move(environment), lookup);
+  find_mpirun(lookup);
+  // By its name: called by its path, it puts its own directory before the user's in PATH.
+  return call_of(options, {"mpirun", "--host", hosts, "--oversubscribe"}, std::move(environment),
+                 lookup);
 }
 
 MpirunCall pod_mpirun(const PodMpi& options, const contract::EnvironmentLookup& lookup) {

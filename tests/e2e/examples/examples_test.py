@@ -158,16 +158,16 @@ def check_suspended(directory, _full, _small):
     return "suspended"
 
 
-def python_with_torch():
-    """The directory of a python3 that has torch."""
-    peers = pathlib.Path(os.environ.get("COXSWAIN_CACHE", pathlib.Path.home() / ".cache/coxswain"))
-    for directory in (*os.environ["PATH"].split(":"), peers / "peers/bin"):
-        python = pathlib.Path(directory, "python3")
-        if python.is_file() and subprocess.run(
-                [python, "-c", "import torch.distributed"], capture_output=True,
-                check=False).returncode == 0:
-            return directory
-    return None
+def check_foreign(name, environment, modules, check_said):
+    """Somebody else's program, by a Python that has what it imports."""
+    def check(directory, _full, _small):
+        found = harness.python_with(environment, *modules)
+        if found is None:
+            return f"skipped: there is no python3 with {' and '.join(modules)}"
+        done = run(directory, changed(name, {}), PATH=f"{found}:{os.environ['PATH']}")
+        expect(done.returncode == 0, "it should succeed", done)
+        return check_said(directory, done)
+    return check
 
 
 def png(path, pixels, width, height):
@@ -236,18 +236,36 @@ def check_few_steps(name, changes):
     return check
 
 
-def check_pytorch(directory, _full, _small):
-    found = python_with_torch()
-    if found is None:
-        return "skipped: there is no python3 with torch"
-    done = run(directory, changed("pytorch.yaml", {}), PATH=f"{found}:{os.environ['PATH']}")
-    expect(done.returncode == 0, "it should succeed", done)
-    said = re.findall(r"rank (\d) of world 2: (\S+)% of the test images", done.stdout)
-    expect(sorted(rank for rank, _ in said) == ["0", "1"], "both ranks speak", done)
-    expect({share for _, share in said} == {"100.0"}, "both learned the same, and all", done)
-    model = directory / "coxswain-volumes/pytorch-checkpoints/model.pt"
+def all_learned(ranks, claim):
+    """Each of so many torch ranks tells the same, and the model is saved."""
+    def check(directory, done):
+        said = re.findall(rf"rank (\d) of world {ranks}: (\S+)% of the test images", done.stdout)
+        expect(sorted(rank for rank, _ in said) == [str(i) for i in range(ranks)], "all ranks speak", done)
+        expect({share for _, share in said} == {"100.0"}, "all learned the same, and all", done)
+        model = directory / f"coxswain-volumes/{claim}/model.pt"
+        expect(model.is_file(), f"no {model}", done)
+        return f"{said[0][1]}%"
+    return check
+
+
+def mirrored(directory, done):
+    said = dict(re.findall(r"worker (\d) of 2: (\S+)% of the test images", done.stdout))
+    expect(sorted(said) == ["0", "1"] and len(set(said.values())) == 1, "both learned the same", done)
+    expect(float(said["0"]) > 95, "and enough", done)
+    model = directory / "coxswain-volumes/tensorflow-checkpoints/model.weights.h5"
     expect(model.is_file(), f"no {model}", done)
-    return f"{said[0][1]}%"
+    return f"{said['0']}%"
+
+
+def coordinated(_directory, done):
+    said = re.findall(r"chief: (\S+)% of the test images", done.stdout)
+    expect(len(said) == 1 and float(said[0]) > 85, "the chief alone speaks, and learned", done)
+    return f"{said[0]}%"
+
+
+def pi_is_known(_directory, done):
+    expect("pi is 3.141592654 by 4 ranks on 1 hosts" in done.stdout, "rank 0 speaks for four", done)
+    return "pi"
 
 
 def check_reader(_directory, _full, _small):
@@ -314,7 +332,14 @@ def main():
                "gang-coscheduling.yaml": check_plan("gang-coscheduling.yaml",
                                                     "apiVersion: scheduling.x-k8s.io/v1alpha1",
                                                     "scheduling.x-k8s.io/pod-group: gang-coscheduling"),
-               "pytorch.yaml": check_pytorch, "ci/reader.yaml": check_reader}
+               "pytorch.yaml": check_foreign("pytorch.yaml", "peers", ["torch"], all_learned(2, "pytorch-checkpoints")),
+               "torchrun.yaml": check_foreign("torchrun.yaml", "peers", ["torch"],
+                                              all_learned(4, "torchrun-checkpoints")),
+               "tensorflow.yaml": check_foreign("tensorflow.yaml", "tensorflow", ["tensorflow", "tf_keras"], mirrored),
+               "tensorflow-parameter-server.yaml": check_foreign(
+                   "tensorflow-parameter-server.yaml", "tensorflow", ["tensorflow", "tf_keras"], coordinated),
+               "mpi4py.yaml": check_foreign("mpi4py.yaml", "mpi4py", ["mpi4py"], pi_is_known),
+               "ci/reader.yaml": check_reader}
     named = {name.split(",")[0] for name in checks} | {"d2l-all-reduce.yaml"}
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*.yaml")}
     failures = [f"{name}: has no test" for name in sorted(there - named)]

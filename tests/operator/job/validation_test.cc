@@ -129,6 +129,17 @@ std::vector<Case> values() {
       {"launcher_mpi_without_command", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
                                            "  replicaSpecs: {Worker: {replicas: 2, template: "
                                            "{spec: {containers: [{name: a, image: b}]}}}}\n"},
+      {"launcher_mpi_of_mpirun", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
+           "  replicaSpecs: {Worker: {replicas: 2, template: {spec: {containers:\n" +
+           "    [{name: a, image: b, command: [/usr/bin/mpirun, -np, '4', train]}]}}}}\n"},
+      {"launcher_mpi_of_torchrun", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
+           "  replicaSpecs: {Worker: {replicas: 2, template: {spec: {containers:\n" +
+           "    [{name: a, image: b, command: [torchrun, train.py]}]}}}}\n"},
+      {"rendezvous_without_end",
+       std::string(kHead) + kMeta + "spec:\n  strategy: ParameterServer\n" +
+           "  rendezvous: [TensorFlow]\n" +
+           "  replicaSpecs:\n    Worker: &pod {replicas: 2, template: {spec: {containers:\n" +
+           "      [{name: a, image: b, command: [python3, train.py]}]}}}\n    Server: *pod\n"},
       {"nothing_to_run", std::string(kHead) + kMeta + "spec:\n" + kWorkers},
       {"image_malformed", spec("  image: \":latest:\"\n")},
       {"image_newline", spec("  image: \"a\\nb\"\n")},
