@@ -142,7 +142,8 @@ Json training_schema() {
     at["properties"][name] = described(meaning(field), value_schema(field));
     if (field.required && field.instead.empty()) require(at, name);
   }
-  return root;
+  return with_rules(std::move(root), {{.rule = "has(self.model) != has(self.modelFile)",
+                                       .message = "must have model, or modelFile in its place"}});
 }
 
 }  // namespace coxswain::crd

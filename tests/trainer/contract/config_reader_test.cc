@@ -360,8 +360,6 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "65 [config] job.yaml:3:12: lossScale: out of range: must be 1..16777216, got 0.5"},
       {std::string(kHead) + "device: cuda\nlossScale: 2",
        "65 [config] job.yaml:3:1: device: cuda has no lossScale in this version"},
-      {std::string(kHead) + "device: cuda\nema: {decay: 0.9}",
-       "65 [config] job.yaml:3:1: device: cuda has no ema.decay in this version"},
       {std::string(kHead) + "device: cuda\noptimizer: {name: lamb}",
        "65 [config] job.yaml:3:1: device: cuda has no lamb in this version"},
       {std::string(kHead) + "device: cuda\nprecision: bf16",

@@ -89,7 +89,7 @@ inline constexpr auto kDataFields = std::to_array<Field>({
      .member = [](Config& c) { return to_ref(c.data.bad_samples); },
      .kind = FieldKind::kTrajectory,
      .doc = "What a picture that can't be read does: end the run, or have the next one in its "
-            "place, which in an evaluation counts twice; rank 0 counts and names its own in the "
+            "place, while an evaluation leaves it out; rank 0 counts and names its own in the "
             "end."},
     {.key = "data.limit",
      .member = [](Config& c) { return to_ref(c.data.limit); },
