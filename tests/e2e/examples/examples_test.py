@@ -212,7 +212,7 @@ def check_pictures(name, training, test, changes, pack=False):
 def check_finetune(directory, _full, _small):
     """On weights of as many classes as ImageNet has."""
     trainer = harness.BIN / "coxswain-trainer"
-    data = digits_in_folders(directory / "made", 24, 20)
+    data = digits_in_folders(directory / "made", 24, 80)
     subprocess.run([trainer, "train", "--model=resnet18", "--data.format=synthetic", "--data.shape=[3,32,32]",
                     "--data.classes=1000", "--data.size=4", "--batchSize=2", "--steps=1",
                     f"--checkpoint.path={directory}/first"], check=True, capture_output=True)
@@ -316,6 +316,9 @@ def main():
                    # a handful of images: no rate of a large batch
                    "lr: 1.0": "lr: 0.001"}),
                "finetune.yaml": check_finetune,
+               "resnet50-nvidia.yaml": check_pictures("resnet50-nvidia.yaml", 24, 80, {
+                   "batchSize: 256": "batchSize: 4", "replicas: 2": "replicas: 1", "warmupEpochs: 5": "warmupEpochs: 0.5",
+                   "lr: 0.256": "lr: 0.001"}),
                "fashion.yaml": check_few_steps("fashion.yaml", {
                    r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}"}),
                **{f"keras-{batch}.yaml": check_few_steps(f"keras-{batch}.yaml", {
