@@ -125,7 +125,7 @@ FileStamp stamp_of(const struct stat& status) {
 
 std::int64_t file_time() {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  clock_gettime(CLOCK_REALTIME, &now);
   return nanoseconds(now);
 }
 

@@ -40,7 +40,8 @@ struct FileContent {
   std::int64_t changed = 0;  // its content, name or rights; nanoseconds since 1970
 };
 
-// Now, by the clock that files' times are taken from.
+// Now: what was changed before has no later time, though a change may have an earlier one, by a
+// tick of the kernel's clock.
 std::int64_t file_time();
 
 // The whole content of a regular file, or why this file alone can't be had: it is missing, no
