@@ -92,6 +92,7 @@ class Board:
     def __init__(self):
         self._changed = threading.Condition()
         self._objects = collections.defaultdict(dict)
+        self.seen = set()  # uids
 
     def enter(self, revision):
         with self._changed:
@@ -100,6 +101,7 @@ class Board:
                 objects.pop((revision.kind, revision.name), None)
             else:
                 objects[revision.kind, revision.name] = revision.object
+            self.seen.add(revision.object["metadata"]["uid"])
             self._changed.notify_all()
 
     def objects(self, namespace):
@@ -317,7 +319,15 @@ class Scene:
             status = status_of(found)
             fits = status.get("phase") == phase and attempt in (None, status.get("attempt"))
             return found if fits else None
-        return self.until(f"{job} {phase} in attempt {attempt}", ready, timeout)
+        found = self.until(f"{job} {phase} in attempt {attempt}", ready, timeout)
+        if phase == "Running":
+            self.catch_up()
+        return found
+
+    def catch_up(self):
+        """Jobs and pods come by watches of their own: what is said of a job may be known before its pods are."""
+        there = {item["metadata"]["uid"] for item in self.call("GET", self.path("Pod"))["items"]}
+        self.until("the pods of now", lambda: there <= self.bed.board.seen)
 
     def reach_condition(self, kind, truth, reason=None, job="a", timeout=PATIENCE):
         def ready():
