@@ -17,6 +17,7 @@
 #include "trainer/graph/models/models.h"
 #include "trainer/network_file.h"
 #include "trainer/tensor/fnv1a.h"
+#include "trainer/train/averaged_weights.h"
 
 namespace coxswain {
 
@@ -340,6 +341,13 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.identity = contract::identity(config);
   options.trajectory = contract::trajectory(config);
   return options;
+}
+
+checkpoint::Loaded load_checkpoint(const fs::path& path) {
+  checkpoint::Loaded loaded = checkpoint::load_from(path);
+  for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
+  if (train::take_averages(loaded.contents)) fmt::print(stderr, "weights: their average\n");
+  return loaded;
 }
 
 void take_network(const TrainerConfig& config, train::TrainOptions& options) {

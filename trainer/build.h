@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "trainer/backend/backend.h"
+#include "trainer/checkpoint/reader.h"
 #include "trainer/commands.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/worker/worker_env.h"
@@ -41,6 +42,10 @@ std::unique_ptr<backend::Backend> make_backend(const contract::TrainerConfig& co
 // `env` is that of a rank in a job, or nothing for a training started by hand.
 train::TrainOptions make_train_options(const contract::TrainerConfig& config,
                                        const std::optional<contract::WorkerEnv>& env);
+
+// One checkpoint, or the newest of a directory, with its averages for weights where it holds some;
+// tells of that and of what was passed over. Throws Error as checkpoint::load_from.
+checkpoint::Loaded load_checkpoint(const std::filesystem::path& path);
 
 // Reads the network of modelFile, where one is given.
 void take_network(const contract::TrainerConfig& config, train::TrainOptions& options);

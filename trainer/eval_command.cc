@@ -12,7 +12,6 @@
 #include "trainer/confusion.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/graph/models/models.h"
-#include "trainer/train/averaged_weights.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
@@ -21,15 +20,6 @@
 namespace coxswain {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-std::pair<fs::path, checkpoint::Contents> load_checkpoint(const fs::path& path) {
-  checkpoint::Loaded loaded = checkpoint::load_from(path);
-  for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
-  if (train::take_averages(loaded.contents)) fmt::print(stderr, "weights: their average\n");
-  return {loaded.path, std::move(loaded.contents)};
-}
 
 Confusion confusion_of(train::Executables& executables, const data::Dataset& dataset,
                        const train::EvaluationOptions& options) {
@@ -46,7 +36,7 @@ Confusion confusion_of(train::Executables& executables, const data::Dataset& dat
 
 int run_eval(const CommandLine& line) {
   const contract::TrainerConfig config = read_configuration(line).config;
-  auto [path, contents] = load_checkpoint(line.checkpoint);
+  const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   const auto dataset = open_test_set(config);
   const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
   train::TrainOptions options = make_train_options(config, std::nullopt);
@@ -58,7 +48,7 @@ int run_eval(const CommandLine& line) {
       graph::compile(graph, options.batch_size, options.precision, graph::Mode::kTraining);
   const auto parameters =
       backend->make_parameters(backend->layout(program, backend::LayoutKind::kNative), 0);
-  train::restore(contents, *backend, *parameters, {});
+  train::restore(loaded.contents, *backend, *parameters, {});
   train::Executables executables(graph, options.precision, *backend, *parameters);
   const auto communicator = comm::make_solo_communicator();
   const std::int64_t batch =
@@ -80,11 +70,12 @@ int run_eval(const CommandLine& line) {
         "{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{}"
         ","
         "\"loss\":{}{}}}\n",
-        path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss,
+        loaded.path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss,
         confusion ? "," + confusion->to_json() : "");
   } else {
-    fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n", path.string(),
-               100 * scores.accuracy, 100 * scores.top5, scores.loss, scores.samples);
+    fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n",
+               loaded.path.string(), 100 * scores.accuracy, 100 * scores.top5, scores.loss,
+               scores.samples);
     if (confusion) fmt::print("{}", confusion->to_text());
   }
   return 0;
@@ -92,15 +83,15 @@ int run_eval(const CommandLine& line) {
 
 // The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
-  const auto [path, contents] = load_checkpoint(line.checkpoint);
+  const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
   if (line.format == "npz") {
-    checkpoint::export_npz(files, contents.model, line.output);
+    checkpoint::export_npz(files, loaded.contents.model, line.output);
   } else {
-    checkpoint::export_safetensors(files, contents.model, line.output);
+    checkpoint::export_safetensors(files, loaded.contents.model, line.output);
   }
-  fmt::print("{}: {} tensors after step {} of {}\n", line.output, contents.model.size(),
-             contents.state.step, path.string());
+  fmt::print("{}: {} tensors after step {} of {}\n", line.output, loaded.contents.model.size(),
+             loaded.contents.state.step, loaded.path.string());
   return 0;
 }
 

@@ -16,7 +16,6 @@
 #include "trainer/picture/decode.h"
 #include "trainer/picture_files.h"
 #include "trainer/network_file.h"
-#include "trainer/train/averaged_weights.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
 #include "trainer/train/start_up.h"
@@ -159,9 +158,7 @@ class Printer {
 }  // namespace
 
 int run_predict(const CommandLine& line) {
-  checkpoint::Loaded loaded = checkpoint::load_from(line.checkpoint);
-  if (train::take_averages(loaded.contents)) fmt::print(stderr, "weights: their average\n");
-  for (const std::string& refused : loaded.refused) fmt::print(stderr, "passed over {}\n", refused);
+  const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   const contract::TrainerConfig config = config_of(loaded);
   train::TrainOptions options = make_train_options(config, std::nullopt);
   const std::string& network = loaded.contents.state.network;

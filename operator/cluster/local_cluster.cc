@@ -110,20 +110,6 @@ std::map<std::string, std::string> containers_environment(const job::ReplicaSpec
   return environment;
 }
 
-// What a pod's container would run.
-std::vector<std::string> containers_command(const job::ReplicaSpec& replicas) {
-  std::vector<std::string> command;
-  const job::Json* container = job::trainer_container(replicas);
-  if (container == nullptr) return command;
-  for (const char* key : {"command", "args"}) {
-    if (!container->contains(key) || !container->at(key).is_array()) continue;
-    for (const job::Json& word : container->at(key)) {
-      if (word.is_string()) command.push_back(word.get<std::string>());
-    }
-  }
-  return command;
-}
-
 }  // namespace
 
 job::Installation local_installation() {
@@ -219,7 +205,7 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
                                                const job::WorkerSpec& spec) const {
   contract::ProcessOptions process;
   process.command = spec.command.empty()
-                        ? containers_command(*job::traits_of(spec.id.role).replicas(job.spec))
+                        ? job::container_command(*job::traits_of(spec.id.role).replicas(job.spec))
                         : spec.command;
   if (process.command.empty()) {
     throw Error(ExitCode::kBadInput,

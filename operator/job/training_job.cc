@@ -83,6 +83,19 @@ const Json* trainer_container(const ReplicaSpec& replicas) {
   return containers.size() == 1 && containers[0].is_object() ? &containers[0] : nullptr;
 }
 
+std::vector<std::string> container_command(const ReplicaSpec& replicas) {
+  std::vector<std::string> command;
+  const Json* container = trainer_container(replicas);
+  if (container == nullptr) return command;
+  for (const char* key : {"command", "args"}) {
+    if (!container->contains(key) || !container->at(key).is_array()) continue;
+    for (const Json& word : container->at(key)) {
+      if (word.is_string()) command.push_back(word.get<std::string>());
+    }
+  }
+  return command;
+}
+
 bool is_terminal(const Status& status) {
   return status.phase == Phase::kSucceeded || status.phase == Phase::kFailed;
 }

@@ -72,6 +72,9 @@ bool asks_for_cuda(const Spec& spec);   // whether those are NVIDIA's
 // template, or none can be told.
 const Json* trainer_container(const ReplicaSpec& replicas);
 
+// What that container runs: command, then args, as far as they are words.
+std::vector<std::string> container_command(const ReplicaSpec& replicas);
+
 bool is_terminal(const Status& status);                                 // Succeeded or Failed
 std::string worker_name(const TrainingJob& job, Role role, int index);  // <job>-worker-<i>
 std::string short_name(Role role, int index);                           // worker-<i>

@@ -86,17 +86,8 @@ void check_program(const Spec& spec, Problems& problems) {
 
 // The first word of the command, without its directory.
 std::string program_of(const ReplicaSpec& replicas) {
-  const Json* container = trainer_container(replicas);
-  if (!container) return "";
-  for (const char* key : {"command", "args"}) {
-    if (!container->contains(key) || !container->at(key).is_array()) continue;
-    for (const Json& word : container->at(key)) {
-      if (!word.is_string()) return "";
-      const std::string text = word.get<std::string>();
-      return text.substr(text.rfind('/') + 1);
-    }
-  }
-  return "";
+  const std::vector<std::string> command = container_command(replicas);
+  return command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
 }
 
 // A launcher that every rank would start once more.
@@ -154,8 +145,8 @@ void check_scheduling(const Spec& spec, Problems& problems) {
 void check_rendezvous(const Spec& spec, Problems& problems) {
   if (!spec.rendezvous) return;
   const bool mpi = launcher(spec) == Launcher::kMpi;
-  const bool tensorflow = std::ranges::find(*spec.rendezvous, Framework::kTensorFlow) !=
-                          spec.rendezvous->end();
+  const bool tensorflow =
+      std::ranges::find(*spec.rendezvous, Framework::kTensorFlow) != spec.rendezvous->end();
   if (tensorflow && spec.server && !spec.training && !spec.success_policy)
     problems.push_back({"spec.successPolicy", 0,
                         "required: TensorFlow's workers beside servers never end by themselves; "

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "trainer/checkpoint/format.h"

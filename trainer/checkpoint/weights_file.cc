@@ -8,12 +8,12 @@
 #include <map>
 #include <utility>
 
+#include "trainer/checkpoint/chunked_file.h"
 #include "trainer/checkpoint/file_system.h"
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/format_json.h"
 #include "trainer/checkpoint/format_mxnet.h"
 #include "trainer/checkpoint/reader.h"
-#include "trainer/tensor/data_type.h"
 
 namespace coxswain::checkpoint {
 
@@ -111,12 +111,7 @@ ForeignWeights read_weights(const std::filesystem::path& path) {
   if (opened.bytes > kMostBytes)
     refuse(where, fmt::format("{} bytes long, the limit is {}", opened.bytes, kMostBytes));
   std::vector<std::byte> bytes(opened.bytes);
-  std::size_t read = 0;
-  while (read < bytes.size()) {
-    const std::size_t count = files.read(opened, std::span(bytes).subspan(read));
-    if (count == 0) refuse(where, "became shorter while it was read");
-    read += count;
-  }
+  if (!read_exactly(files, opened, bytes)) refuse(where, "became shorter while it was read");
   return decode_weights(bytes, where);
 }
 

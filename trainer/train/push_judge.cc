@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "trainer/optim/update_rule.h"
+
 namespace coxswain::train {
 
 namespace {
@@ -81,9 +83,8 @@ double norm_of(const tensor::ParameterLayout& layout, std::span<const float> fla
   double squares = 0;
   for (const tensor::Segment& segment : layout.segments) {
     if (!tensor::is_trainable(segment.kind)) continue;
-    for (const float value : flat.subspan(static_cast<std::size_t>(segment.offset),
-                                          static_cast<std::size_t>(segment.stored)))
-      squares += static_cast<double>(value) * static_cast<double>(value);
+    squares += optim::sum_of_squares(flat.subspan(static_cast<std::size_t>(segment.offset),
+                                                  static_cast<std::size_t>(segment.stored)));
   }
   return std::sqrt(squares);
 }

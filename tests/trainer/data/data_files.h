@@ -24,6 +24,16 @@ inline Bytes bytes_of(const data::Dataset& dataset, std::int64_t id) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Why it is a bad sample, or "none".
+inline std::string problem_of(const data::Dataset& dataset, std::int64_t id) {
+  try {
+    bytes_of(dataset, id);
+  } catch (const data::BadSample& bad) {
+    return bad.what();
+  }
+  return "none";
+}
+
 inline void append_big_endian(Bytes& bytes, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) {
     bytes.push_back(static_cast<std::uint8_t>(value >> shift));

@@ -185,17 +185,9 @@ TEST_F(ImageFolderTest, tells_a_bad_picture_from_the_others) {
   put("train/dog/2.png");
   const auto dataset = open();
   fs::remove(path() / "train/dog/2.png");
-  const auto problem_of = [&](std::int64_t id) {
-    try {
-      bytes_of(*dataset, id);
-    } catch (const BadSample& bad) {
-      return std::string(bad.what());
-    }
-    return std::string("none");
-  };
-  EXPECT_EQ(problem_of(0), "none");
-  EXPECT_EQ(problem_of(1), "is WebP; JPEG and PNG can be read");
-  EXPECT_EQ(problem_of(2), "No such file or directory");
+  EXPECT_EQ(test::problem_of(*dataset, 0), "none");
+  EXPECT_EQ(test::problem_of(*dataset, 1), "is WebP; JPEG and PNG can be read");
+  EXPECT_EQ(test::problem_of(*dataset, 2), "No such file or directory");
 }
 
 // In the place of a bad one stands the next, whatever the number of threads, and it is told of.

@@ -155,17 +155,9 @@ TEST_F(RecordTest, tells_a_bad_picture_from_the_others) {
   append_record(records, 0, 3, Bytes{'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'E', 'B', 'P'});
   write(records);
   const auto dataset = open();
-  const auto problem_of = [&](std::int64_t id) {
-    try {
-      bytes_of(*dataset, id);
-    } catch (const BadSample& bad) {
-      return std::string(bad.what());
-    }
-    return std::string("none");
-  };
-  EXPECT_EQ(problem_of(1), "none");
-  EXPECT_EQ(problem_of(2), "has 31623x31623 pixels, over the limit of 67108864");
-  EXPECT_EQ(problem_of(3), "is WebP; JPEG and PNG can be read");
+  EXPECT_EQ(test::problem_of(*dataset, 1), "none");
+  EXPECT_EQ(test::problem_of(*dataset, 2), "has 31623x31623 pixels, over the limit of 67108864");
+  EXPECT_EQ(test::problem_of(*dataset, 3), "is WebP; JPEG and PNG can be read");
 }
 
 TEST_F(RecordTest, says_when_a_file_may_not_be_read) {
