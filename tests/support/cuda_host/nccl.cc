@@ -36,6 +36,7 @@ struct Posted {
 // What the ranks of one communicator have come to.
 struct World {
   int size = 0;
+  int come = 0;  // counts also who has gone again before another looked
   std::map<std::pair<int, int>, std::deque<Posted>> sends;  // from, to
   std::map<std::pair<int, int>, std::deque<Posted>> receives;
   std::vector<std::deque<Posted>> sums;  // of each rank
@@ -228,9 +229,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
   made->rank = rank;
   made->world = std::move(world);
   // All come before one goes on.
-  const auto all = static_cast<long>(size);
+  ++made->world->come;
   cuda_host::changed().notify_all();
-  cuda_host::changed().wait(lock, [&] { return made->world.use_count() >= all; });
+  cuda_host::changed().wait(lock, [&] { return made->world->come >= size; });
   ++living;
   *comm = made.release();
   return ncclSuccess;
