@@ -197,9 +197,12 @@ class Scene:
             address = pod.get("status", {}).get("podIP")
             if not address:
                 return None
-            said = subprocess.run(["curl", "-sf", "-m", "1", f"http://{address}:9400/progress"],
-                                  capture_output=True, text=True, check=False).stdout
-            progress = json.loads(said).get("progress") if said else None
+            if pod["status"].get("phase") == "Succeeded":  # and its endpoint is gone
+                progress = self.status(name).get("progress")
+            else:
+                said = subprocess.run(["curl", "-sf", "-m", "1", f"http://{address}:9400/progress"],
+                                      capture_output=True, text=True, check=False).stdout
+                progress = json.loads(said).get("progress") if said else None
             return progress if progress and progress.get("step", 0) >= step else None
         return self.until(f"step {step} of {name}, attempt {attempt}", far_enough, seconds)
 
