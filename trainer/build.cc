@@ -133,6 +133,7 @@ optim::UpdateRule make_rule(const contract::OptimizerConfig& config) {
   rule.decay_scope = config.decay;
   rule.weight_decay = static_cast<float>(config.weight_decay);
   rule.centered = config.centered;
+  rule.beta1 = static_cast<float>(config.beta1);
   rule.beta2 = static_cast<float>(has_betas(config.name) ? config.beta2 : config.rho);
   rule.epsilon = static_cast<float>(config.epsilon);
   rule.eta = static_cast<float>(config.eta);
@@ -155,8 +156,8 @@ optim::Schedule make_schedule(const TrainerConfig& config) {
   optim::Schedule schedule;
   schedule.kind = from.name;
   schedule.lr = static_cast<float>(optimizer.lr);
-  schedule.momentum =
-      static_cast<float>(has_betas(optimizer.name) ? optimizer.beta1 : optimizer.momentum);
+  const bool takes_beta1 = has_betas(optimizer.name) && optimizer.name != OptimizerKind::kMuon;
+  schedule.momentum = static_cast<float>(takes_beta1 ? optimizer.beta1 : optimizer.momentum);
   schedule.min_lr = static_cast<float>(from.min_lr);
   schedule.warmup_epochs = from.warmup_epochs;
   schedule.milestones = from.milestones;
@@ -330,6 +331,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   if (const auto steps = contract::parse_step_range(config.timeline_steps);
       steps && !config.timeline.empty() && !options.checkpoint.directory.empty())
     options.timeline = {options.checkpoint.directory / config.timeline, steps->first, steps->last};
+  options.tells_weights = config.report_histograms;
   options.attempt = env.has_value() ? env->attempt : 0;
   options.keep_global_batch = !env.has_value() || !env->batch_per_worker;
   options.job_uid = env.has_value() ? env->job_uid : "";

@@ -147,7 +147,7 @@ ROWS = {
     "C12 model unknown": training("model: alexnet, data: {format: mnist}"),
     "C13 model missing": training("data: {format: mnist}"),
     "C14 optimizer of a later version": training(
-        "model: mlp, data: {format: mnist}, optimizer: {name: muon}"),
+        "model: mlp, data: {format: mnist}, communication: {backend: nccl}"),
     "C15 key of training unknown": training("model: mlp, data: {format: mnist}, epoch: 3"),
     "C16 batchSize 0": training("model: mlp, data: {format: mnist}, batchSize: 0"),
     "C17 nothing to run": HEAD + "spec:\n" + WORKERS,

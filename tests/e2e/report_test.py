@@ -40,7 +40,7 @@ class ReportTest(unittest.TestCase):
 
     @unittest.skipIf(EventAccumulator is None, "the Python package tensorboard is not installed")
     def test_tensorboard_reads_one_curve_over_a_restart(self):
-        self.die_and_go_on("--report.tensorboard=curves")
+        self.die_and_go_on("--report.tensorboard=curves", "--report.histograms=true")
         curves = EventAccumulator(str(self.saved / "curves"))
         curves.Reload()
         tags = {"Loss/train", "Accuracy/train", "lr", "images/s", "Loss/Val", "Accuracy/Val", "Top5/Val"}
@@ -48,6 +48,8 @@ class ReportTest(unittest.TestCase):
         for tag in ("Loss/train", "Accuracy/train", "lr", "images/s"):
             self.assertEqual([point.step for point in curves.Scalars(tag)], list(range(1, STEPS + 1)), tag)
         self.assertEqual([point.step for point in curves.Scalars("Loss/Val")], [3, 6, 9, 12])
+        weights = curves.Histograms("Weights/fc1.weight")
+        self.assertEqual([point.step for point in weights], [3, 6, 9, 12])
         for point in curves.Scalars("Accuracy/Val"):
             self.assertTrue(0 <= point.value <= 1, point)
 

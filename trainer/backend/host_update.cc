@@ -51,6 +51,7 @@ void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& ste
   for (int i = first; i < last; ++i) {
     const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
     optim::SegmentPart part{segment.kind,
+                            segment.dims.size() > 1 ? segment.dims[0] : 0,
                             host_span(parameters.weights(segment)),
                             host_span(parameters.gradients(segment)),
                             {}};

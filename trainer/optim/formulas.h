@@ -271,6 +271,7 @@ void with_formula(const UpdateRule& rule, int slots, const Visit& visit) {
     case OptimizerKind::kAdam:
       return visit(std::type_identity<Adam>());
     case OptimizerKind::kAdamW:
+    case OptimizerKind::kMuon:  // what is no matrix
       return visit(std::type_identity<AdamW>());
     case OptimizerKind::kRmsProp:
       if (rule.centered) return one_of<CenteredRmsProp, CenteredRmsPropMomentum>(slots == 2, visit);

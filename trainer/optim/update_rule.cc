@@ -5,7 +5,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "trainer/optim/by_instruction_set.h"
 #include "trainer/optim/formulas.h"
+#include "trainer/optim/orthogonalise.h"
 #include "trainer/tensor/data_type.h"
 
 namespace coxswain::optim {
@@ -14,53 +16,41 @@ namespace {
 
 using tensor::SegmentKind;
 
-// One loop a formula, so that the compiler vectorises it. The formula comes as a copy, which no
-// store through a pointer can change.
+// One loop a formula, so that the compiler vectorises it. All are copies, which no store through a
+// pointer can change.
 template <class Formula>
-[[gnu::always_inline]] inline void loop(Formula formula, UpdateRule rule, UpdateStep step,
-                                        float decay, const SegmentPart& part) {
-  float* __restrict w = part.weights.data();
-  const float* __restrict g = part.gradients.data();
-  float* __restrict slot0 = part.slots[0].data();
-  float* __restrict slot1 = part.slots[1].data();
-  float* __restrict slot2 = part.slots[2].data();
-  const std::size_t count = part.weights.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const float gradient = decayed(formula, clipped(rule, step, g[i]), decay, w[i]);
-    if constexpr (std::is_invocable_v<Formula, float, float&>) {
-      formula(gradient, w[i]);
-    } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
-      formula(gradient, w[i], slot0[i]);
-    } else if constexpr (std::is_invocable_v<Formula, float, float&, float&, float&>) {
-      formula(gradient, w[i], slot0[i], slot1[i]);
-    } else {
-      formula(gradient, w[i], slot0[i], slot1[i], slot2[i]);
+struct Loop {
+  Formula formula;
+  UpdateRule rule;
+  UpdateStep step;
+  float decay;
+  SegmentPart part;
+
+  [[gnu::always_inline]] void operator()() const {
+    const Formula each = formula;
+    const UpdateRule by = rule;
+    const UpdateStep now = step;
+    const float share = decay;
+    float* __restrict w = part.weights.data();
+    const float* __restrict g = part.gradients.data();
+    float* __restrict slot0 = part.slots[0].data();
+    float* __restrict slot1 = part.slots[1].data();
+    float* __restrict slot2 = part.slots[2].data();
+    const std::size_t count = part.weights.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const float gradient = decayed(each, clipped(by, now, g[i]), share, w[i]);
+      if constexpr (std::is_invocable_v<Formula, float, float&>) {
+        each(gradient, w[i]);
+      } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
+        each(gradient, w[i], slot0[i]);
+      } else if constexpr (std::is_invocable_v<Formula, float, float&, float&, float&>) {
+        each(gradient, w[i], slot0[i], slot1[i]);
+      } else {
+        each(gradient, w[i], slot0[i], slot1[i], slot2[i]);
+      }
     }
   }
-}
-
-template <class Formula>
-[[gnu::target("arch=x86-64-v4")]] void loop_avx512(const Formula& formula, const UpdateRule& rule,
-                                                   const UpdateStep& step, float decay,
-                                                   const SegmentPart& part) {
-  loop(formula, rule, step, decay, part);
-}
-
-template <class Formula>
-[[gnu::target("arch=x86-64-v3")]] void loop_avx2(const Formula& formula, const UpdateRule& rule,
-                                                 const UpdateStep& step, float decay,
-                                                 const SegmentPart& part) {
-  loop(formula, rule, step, decay, part);
-}
-
-// By hand, because programs with target_clones crash under ThreadSanitizer before main.
-template <class Formula>
-void apply(const UpdateRule& rule, const UpdateStep& step, float decay, const SegmentPart& part) {
-  const Formula formula(rule, step);
-  if (__builtin_cpu_supports("x86-64-v4")) return loop_avx512(formula, rule, step, decay, part);
-  if (__builtin_cpu_supports("x86-64-v3")) return loop_avx2(formula, rule, step, decay, part);
-  loop(formula, rule, step, decay, part);
-}
+};
 
 using Names = std::span<const std::string_view>;
 constexpr std::string_view kVelocity[] = {"momentum_buffer"};
@@ -97,6 +87,26 @@ void follow_lamb(const UpdateRule& rule, const UpdateStep& step, float decay,
   for (std::size_t i = 0; i < part.weights.size(); ++i) part.weights[i] -= rate * at(i);
 }
 
+// Jordan et al. 2024, as torch.optim.Muon with adjust_lr_fn="match_rms_adamw": a step is as long as
+// AdamW's, which the tensors that are no matrix follow, so that both take one rate.
+void follow_muon(const UpdateRule& rule, const UpdateStep& step, float decay,
+                 const SegmentPart& part) {
+  const float mu = step.momentum;
+  const std::span<float> mean = part.slots[0];
+  std::vector<float> direction(part.weights.size());
+  for (std::size_t i = 0; i < direction.size(); ++i) {
+    const float gradient = clipped(rule, step, part.gradients[i]);
+    mean[i] = mu * mean[i] + (1 - mu) * gradient;
+    direction[i] = mu * mean[i] + (1 - mu) * gradient;
+  }
+  orthogonalise(direction, part.rows, rule.epsilon);
+  const auto columns = static_cast<std::int64_t>(direction.size()) / part.rows;
+  const float rate = step.lr * 0.2F * std::sqrt(static_cast<float>(std::max(part.rows, columns)));
+  const float kept = 1 - step.lr * decay;
+  for (std::size_t i = 0; i < direction.size(); ++i)
+    part.weights[i] = kept * part.weights[i] - rate * direction[i];
+}
+
 void follow_weights(float decay, std::span<float> average, std::span<const float> weights) {
   for (std::size_t i = 0; i < average.size(); ++i)
     average[i] = decay * average[i] + (1 - decay) * weights[i];
@@ -113,6 +123,7 @@ Names formula_slots(const UpdateRule& rule, bool has_momentum) {
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:
+    case OptimizerKind::kMuon:
       return kMoments;
     case OptimizerKind::kAdaGrad:
       return kSum;
@@ -175,9 +186,14 @@ void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& p
   if (rule.ema_decay > 0) --slots;
   UpdateStep own = step;
   if (rule.kind == OptimizerKind::kLars) own.lr = lars_rate(rule, step, decay, part);
-  with_formula(rule, static_cast<int>(slots), [&]<class Formula>(std::type_identity<Formula>) {
-    apply<Formula>(rule, own, decay, part);
-  });
+  if (rule.kind == OptimizerKind::kMuon) own.momentum = rule.beta1;
+  if (rule.kind == OptimizerKind::kMuon && part.rows > 0) {
+    follow_muon(rule, step, decay, part);
+  } else {
+    with_formula(rule, static_cast<int>(slots), [&]<class Formula>(std::type_identity<Formula>) {
+      by_instruction_set(Loop<Formula>{Formula(rule, own), rule, own, decay, part});
+    });
+  }
   if (rule.kind == OptimizerKind::kLamb) follow_lamb(rule, step, decay, part);
   if (rule.rounds_to_half) {
     for (float& w : part.weights) w = tensor::round_to(tensor::DataType::kFloat16, w);

@@ -19,6 +19,7 @@ struct UpdateRule {
   DecayScope decay_scope = DecayScope::kAll;
   float weight_decay = 0;
   bool centered = false;            // RMSProp
+  float beta1 = 0.9F;               // Muon: of what is no matrix, and follows AdamW
   float beta2 = 0.999F;             // Adam (Kingma & Ba 2015); rho of RMSProp and AdaDelta
   float epsilon = 1e-8F;            // in the divisor
   float eta = 0.001F;               // LARS
@@ -52,6 +53,7 @@ bool decays(DecayScope scope, tensor::SegmentKind kind);
 // kept, which are empty.
 struct SegmentPart {
   tensor::SegmentKind kind;
+  std::int64_t rows;  // of a matrix, row after row: a weight's outputs; 0: it is none
   std::span<float> weights;
   std::span<const float> gradients;
   std::array<std::span<float>, kMostSlots> slots;
@@ -66,7 +68,7 @@ float clip_factor(float clip_norm, double sum);
 // Applies one step to a part: a trainable one by the rule, or as plain SGD where it has no slots;
 // statistics by their running average; frozen weights and the control segment not at all.
 // Elementwise, without fused multiply-adds: any cut and any instruction set give the same bits, and
-// zero padding stays zero. LARS and LAMB want the whole segment (is_layerwise).
+// zero padding stays zero. LARS, LAMB and Muon want the whole segment (is_layerwise).
 void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& part);
 
 }  // namespace coxswain::optim

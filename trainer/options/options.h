@@ -111,9 +111,10 @@ enum class OptimizerKind {
   kAdaDelta,
   kSignum,
   kLars,
-  kLamb
+  kLamb,
+  kMuon
 };
-constexpr Words<OptimizerKind, 10> words_of(OptimizerKind) {
+constexpr Words<OptimizerKind, 11> words_of(OptimizerKind) {
   return {{{OptimizerKind::kSgd, "sgd"},
            {OptimizerKind::kNesterov, "nesterov"},
            {OptimizerKind::kAdam, "adam"},
@@ -123,15 +124,17 @@ constexpr Words<OptimizerKind, 10> words_of(OptimizerKind) {
            {OptimizerKind::kAdaDelta, "adadelta"},
            {OptimizerKind::kSignum, "signum"},
            {OptimizerKind::kLars, "lars"},
-           {OptimizerKind::kLamb, "lamb"}}};
+           {OptimizerKind::kLamb, "lamb"},
+           {OptimizerKind::kMuon, "muon"}}};
 }
 constexpr bool has_betas(OptimizerKind kind) {
   return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW ||
-         kind == OptimizerKind::kLamb;
+         kind == OptimizerKind::kLamb || kind == OptimizerKind::kMuon;
 }
-// A step of a tensor depends on how long all of it is.
+// A step of a tensor depends on all of it.
 constexpr bool is_layerwise(OptimizerKind kind) {
-  return kind == OptimizerKind::kLars || kind == OptimizerKind::kLamb;
+  return kind == OptimizerKind::kLars || kind == OptimizerKind::kLamb ||
+         kind == OptimizerKind::kMuon;
 }
 
 // Where the learning rate stands when it changes between steps, with G = g + wd w:

@@ -23,6 +23,10 @@ void Observers::finished_epoch(const train::EpochReport& report) {
   for (train::Observer& observer : observers_) observer.finished_epoch(report);
 }
 
+void Observers::finished_epoch_with(const train::WeightsReport& report) {
+  for (train::Observer& observer : observers_) observer.finished_epoch_with(report);
+}
+
 void Observers::saved(const train::CheckpointReport& report) {
   for (train::Observer& observer : observers_) observer.saved(report);
 }

@@ -17,6 +17,7 @@ class Observers : public train::Observer {
   void stepped(const train::StepReport& report) override;
   void told(const backend::RankFigures& figures) override;
   void finished_epoch(const train::EpochReport& report) override;
+  void finished_epoch_with(const train::WeightsReport& report) override;
   void saved(const train::CheckpointReport& report) override;
   void warned(const std::string& message) override;
   void finished(const train::Summary& summary) override;

@@ -68,12 +68,22 @@ void TensorBoardLog::stepped(const train::StepReport& report) {
   write(scalars_record({wall_time(), report.step}, scalars));
 }
 
+// The end of an epoch that a resume, which went on from there, comes to once more.
+bool TensorBoardLog::has(std::int64_t step) const {
+  return step == first_step_ && options_.evaluated.contains(first_step_);
+}
+
 void TensorBoardLog::finished_epoch(const train::EpochReport& report) {
-  const bool again = report.step == first_step_ && options_.evaluated.contains(first_step_);
-  if (!report.evaluated || again) return;
+  if (!report.evaluated || has(report.step)) return;
   const std::vector<Scalar> scalars{
       {"Loss/Val", report.loss}, {"Accuracy/Val", report.accuracy}, {"Top5/Val", report.top5}};
   write(scalars_record({wall_time(), report.step}, scalars));
+}
+
+void TensorBoardLog::finished_epoch_with(const train::WeightsReport& report) {
+  if (has(report.step)) return;
+  for (const checkpoint::NamedTensor& tensor : report.tensors)
+    write(histogram_record({wall_time(), report.step}, "Weights/" + tensor.name, tensor.values));
 }
 
 }  // namespace coxswain::report

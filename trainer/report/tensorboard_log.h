@@ -32,6 +32,7 @@ class TensorBoardLog : public train::Observer {
   void started(const train::RunInfo& info) override;
   void stepped(const train::StepReport& report) override;
   void finished_epoch(const train::EpochReport& report) override;
+  void finished_epoch_with(const train::WeightsReport& report) override;
   void saved(const train::CheckpointReport&) override {}
   void warned(const std::string&) override {}
   void finished(const train::Summary&) override {}
@@ -44,6 +45,7 @@ class TensorBoardLog : public train::Observer {
 
   File open_new();
   double wall_time() const;
+  bool has(std::int64_t step) const;
   void write(const std::string& record);
 
   TensorBoardOptions options_;

@@ -27,5 +27,9 @@ std::string version_record(double wall_time);
 std::string start_record(const EventPlace& place);
 // Values that are not finite stay: TensorBoard marks them.
 std::string scalars_record(const EventPlace& place, std::span<const Scalar> scalars);
+// How values lie between the least and the greatest, in 30 parts of one width; those that are not
+// finite are left out.
+std::string histogram_record(const EventPlace& place, std::string_view tag,
+                             std::span<const float> values);
 
 }  // namespace coxswain::report

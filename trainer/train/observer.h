@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/backend/control.h"
+#include "trainer/checkpoint/checkpoint.h"
 
 namespace coxswain::train {
 
@@ -71,6 +73,12 @@ struct EpochReport {
   double seconds_in_all = 0;  // since this process began to train
 };
 
+// View. All weights as they are after a step, in canonical order.
+struct WeightsReport {
+  std::int64_t step = 0;
+  std::span<const checkpoint::NamedTensor> tensors;
+};
+
 struct CheckpointReport {
   std::int64_t step = 0;
   std::string path;
@@ -101,6 +109,7 @@ class Observer {
   virtual void stepped(const StepReport& report) = 0;
   virtual void told(const backend::RankFigures&) {}  // by any rank, of itself
   virtual void finished_epoch(const EpochReport& report) = 0;
+  virtual void finished_epoch_with(const WeightsReport&) {}  // where it is asked for
   virtual void saved(const CheckpointReport& report) = 0;
   virtual void warned(const std::string& message) = 0;
   virtual void finished(const Summary& summary) = 0;

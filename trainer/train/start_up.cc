@@ -132,8 +132,10 @@ class StartUp {
 
   void make_strategy() {
     now_.cut = {communicator_.size(), options_.virtual_shards, options_.accumulate};
+    const bool takes_rows = options_.rule.kind == OptimizerKind::kMuon;
     now_.parameters = with_.backend.make_parameters(
-        agreed_layout(communicator_, with_.backend, program_, notes()),
+        takes_rows ? with_.backend.layout(program_, backend::LayoutKind::kCanonical)
+                   : agreed_layout(communicator_, with_.backend, program_, notes()),
         static_cast<int>(slot_names(options_).size()));
     now_.executables =
         std::make_unique<Executables>(graph_, options_.precision, with_.backend, *now_.parameters);

@@ -106,6 +106,7 @@ struct TrainOptions {
   std::int64_t max_skipped = 10;  // non-finite steps in a row
   std::int64_t report_every_steps = 20;
   bool tells_top5 = false;
+  bool tells_weights = false;  // to the observer, at the end of each epoch
   TimelineOptions timeline;
   std::optional<double> one_rank_rate;  // images/s of one rank alone; 0: to be measured
   std::int64_t bucket_bytes = 0;        // 0: from the measured cost of a message and of a byte

@@ -73,6 +73,7 @@ class Training {
   bool saves_at_end();
   void start_save_if_known();
   void evaluate_now();
+  void tell_weights();
   void tell_timeline();
 
   std::function<checkpoint::Contents()> with_state(std::function<checkpoint::Contents()> tensors,
@@ -131,8 +132,17 @@ void Training::run_epoch() {
   }
   reporter_.finished_epoch(state(), now_.loader->seconds_waited() - waited_before,
                            evaluated ? scores_ : std::nullopt);
+  if (options_.tells_weights) tell_weights();
   advance_epoch(state(), order);
   if (is_best_ && !is_complete(options_, state())) save_best();
+}
+
+void Training::tell_weights() {
+  const bool takes_part = leads() || now_.strategy->snapshots_together();
+  const auto tensors = takes_part ? now_.strategy->snapshot() : nullptr;
+  if (!leads()) return;
+  const checkpoint::Contents contents = tensors();
+  with_.observer.finished_epoch_with({state().step, contents.model});
 }
 
 // After the evaluation that found it, on all ranks: never skipped, as the end of an epoch is not.

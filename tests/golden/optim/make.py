@@ -94,6 +94,31 @@ def mxnet_lamb(lr, beta1, beta2, eps, wd):
         yield w.copy()
 
 
+# torch's own, in bfloat16; the weights as a matrix of two rows
+def torch_muon(**options):
+    w = torch.nn.Parameter(torch.tensor(WEIGHTS, dtype=torch.float32).reshape(2, -1))
+    optimizer = torch.optim.Muon([w], adjust_lr_fn="match_rms_adamw", **options)
+    for step in range(STEPS):
+        w.grad = torch.tensor(gradient(step), dtype=torch.float32).reshape(2, -1)
+        optimizer.step()
+        yield w.detach().numpy().flatten().copy()
+
+
+# the same rule in float64
+def muon(lr, momentum, weight_decay):
+    w, mean = WEIGHTS.reshape(2, -1).copy(), np.zeros((2, SIZE // 2))
+    for step in range(STEPS):
+        g = gradient(step).reshape(2, -1)
+        mean = momentum * mean + (1 - momentum) * g
+        x = (1 - momentum) * g + momentum * mean
+        x = x / max(np.linalg.norm(x), 1e-7)
+        for _ in range(5):
+            gram = x @ x.T
+            x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+        w = w * (1 - lr * weight_decay) - lr * 0.2 * np.sqrt(max(w.shape)) * x
+        yield w.flatten()
+
+
 def clipped(how):
     def make(parameters):
         optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.1)
@@ -155,6 +180,8 @@ RULES = {
     "mxnet_lars": mxnet_lars(0.5, 0.9, 0.01, 0.1),
     "mxnet_lamb": mxnet_lamb(0.01, 0.9, 0.999, 1e-6, 0.1),
     "keras_lamb": by_keras(k.Lamb(0.01, epsilon=1e-6)),
+    "torch_muon": torch_muon(lr=0.05, momentum=0.9, weight_decay=0.1),
+    "muon": muon(0.05, 0.9, 0.1),
     "torch_clip_norm": clipped(lambda p: torch.nn.utils.clip_grad_norm_(p, 0.25)),
     "torch_clip_value": clipped(lambda p: torch.nn.utils.clip_grad_value_(p, 0.125)),
     "torch_average": average(0.9),

@@ -129,10 +129,12 @@ std::vector<Case> values() {
       {"launcher_mpi_without_command", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
                                            "  replicaSpecs: {Worker: {replicas: 2, template: "
                                            "{spec: {containers: [{name: a, image: b}]}}}}\n"},
-      {"launcher_mpi_of_mpirun", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
+      {"launcher_mpi_of_mpirun",
+       std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
            "  replicaSpecs: {Worker: {replicas: 2, template: {spec: {containers:\n" +
            "    [{name: a, image: b, command: [/usr/bin/mpirun, -np, '4', train]}]}}}}\n"},
-      {"launcher_mpi_of_torchrun", std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
+      {"launcher_mpi_of_torchrun",
+       std::string(kHead) + kMeta + "spec:\n  launcher: MPI\n" +
            "  replicaSpecs: {Worker: {replicas: 2, template: {spec: {containers:\n" +
            "    [{name: a, image: b, command: [torchrun, train.py]}]}}}}\n"},
       {"rendezvous_without_end",
@@ -205,7 +207,8 @@ std::vector<Case> values() {
       {"training_of_a_tpu",
        with_training("    model: mlp\n    data: {format: mnist}\n    kvStore: TPUStrategy\n")},
       {"training_not_in_this_version",
-       with_training("    model: mlp\n    data: {format: mnist}\n    optimizer: {name: muon}\n")},
+       with_training(
+           "    model: mlp\n    data: {format: mnist}\n    communication: {backend: nccl}\n")},
       {"training_too_few_shards",
        std::string(kHead) + kMeta +
            "spec:\n  replicaSpecs: {Worker: {replicas: 9}}\n  training: {model: mlp, data: "

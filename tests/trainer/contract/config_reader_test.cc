@@ -79,7 +79,7 @@ evaluate: {everyEpochs: 2, batchSize: 100}
 earlyStopping: {metric: loss, patience: 4}
 nonFinite: {skip: 3}
 stepDeadlineSeconds: 20
-report: {logEverySteps: 7, oneRankRate: 8.5, tensorboard: curves, html: true,
+report: {logEverySteps: 7, oneRankRate: 8.5, tensorboard: curves, histograms: true, html: true,
   timeline: steps.json, timelineSteps: 5-9}
 metrics: {topK: [1, 5]}
 device: cpu
@@ -130,6 +130,7 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.log_every_steps = 7;
   expected.one_rank_rate = 8.5;
   expected.tensorboard = "curves";
+  expected.report_histograms = true;
   expected.report_html = true;
   expected.timeline = "steps.json";
   expected.timeline_steps = "5-9";
@@ -239,15 +240,10 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "got 1"},
       {"optimizer: {name: sdg}",
        "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, adamw, "
-       "rmsprop, adagrad, adadelta, signum, lars, lamb, got "
-       "\"sdg\"; did you mean sgd?"},
+       "rmsprop, adagrad, adadelta, signum, lars, lamb, muon, got \"sdg\"; did you mean sgd?"},
       {"optimizer: {name: ftrl}",
        "65 [config] job.yaml:3:19: optimizer.name: must be one of sgd, nesterov, adam, adamw, "
-       "rmsprop, adagrad, adadelta, signum, lars, lamb, got "
-       "\"ftrl\""},
-      {"optimizer: {name: muon}",
-       "65 [config] job.yaml:3:19: optimizer.name: \"muon\" is not in this version; write one of "
-       "sgd, nesterov, adam, adamw, rmsprop, adagrad, adadelta, signum, lars, lamb"},
+       "rmsprop, adagrad, adadelta, signum, lars, lamb, muon, got \"ftrl\""},
       {"optimizer: adam", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got \"adam\""},
       {"optimizer:", "65 [config] job.yaml:3:1: optimizer: must be a mapping, got nothing"},
       {"precision: [bf16]",
@@ -387,10 +383,10 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "0..1000, got 1001"},
       {std::string(kHead) + "optimizer: {name: adam, momentum: 0.9}",
        "65 [config] job.yaml:3:25: optimizer.momentum: only with optimizer.name one of sgd, "
-       "nesterov, rmsprop, signum, lars; here it is adam"},
+       "nesterov, rmsprop, signum, lars, muon; here it is adam"},
       {std::string(kHead) + "optimizer: {beta1: 0.9}",
        "65 [config] job.yaml:3:13: optimizer.beta1: only with optimizer.name one of adam, adamw, "
-       "lamb; here it is sgd"},
+       "lamb, muon; here it is sgd"},
       {std::string(kHead) + "optimizer: {name: nesterov, momentum: 0}",
        "65 [config] job.yaml:3:29: optimizer.momentum: must be above 0 with nesterov"},
       {std::string(kHead) + "lrSchedule: {name: multistep}",
@@ -406,6 +402,9 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "65 [config] job.yaml:1:1: lrSchedule.baseMomentum: 0.85 must be at most maxMomentum, 0.8"},
       {std::string(kHead) + "metrics: {topK: [5]}",
        "65 [config] job.yaml:3:11: metrics.topK: must be [1] or [1, 5]"},
+      {std::string(kHead) + "report: {histograms: true}",
+       "65 [config] job.yaml:3:10: report.histograms: needs report.tensorboard, the directory that "
+       "they go to"},
       {std::string(kHead) + "report: {tensorboard: ../curves}",
        "65 [config] job.yaml:3:10: report.tensorboard: must lie under the checkpoints' path: "
        "curves, not /tmp or .."},

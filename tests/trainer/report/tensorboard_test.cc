@@ -58,9 +58,15 @@ std::uint32_t slow_checksum(std::string_view bytes) {
   return (crc >> 15 | crc << 17) + 0xA282EAD8U;
 }
 
+struct Histogram {
+  std::vector<double> numbers;  // min, max, count, sum, sum of squares
+  std::vector<double> limits, buckets;
+};
+
 // The curves as a reader sees them: a start drops what came before from its step on.
 struct Curves {
   std::map<std::string, std::map<std::int64_t, float>> points;
+  std::map<std::string, Histogram> histograms;
   std::string version;
 
   void read(std::string_view bytes) {
@@ -93,6 +99,18 @@ struct Curves {
     }
   }
 
+  static void take_histogram(protozero::pbf_reader message, Histogram& histogram) {
+    while (message.next()) {
+      if (message.tag() < 6) {
+        histogram.numbers.push_back(message.get_double());
+        continue;
+      }
+      auto& all = message.tag() == 6 ? histogram.limits : histogram.buckets;
+      const auto range = message.get_packed_double();
+      all.assign(range.begin(), range.end());
+    }
+  }
+
   void take_summary(protozero::pbf_reader summary, std::int64_t step) {
     while (summary.next(1)) {
       protozero::pbf_reader value = summary.get_message();
@@ -100,6 +118,8 @@ struct Curves {
       while (value.next()) {
         if (value.tag() == 1) {
           tag = value.get_string();
+        } else if (value.tag() == 5) {
+          take_histogram(value.get_message(), histograms[tag]);
         } else {
           ASSERT_TRUE(points[tag].emplace(step, value.get_float()).second) << tag << " " << step;
         }
@@ -162,6 +182,30 @@ TEST(TensorBoard, goes_on_after_a_resume_without_doubled_points) {
   for (const fs::path& file : directory.files()) curves.read(bytes_of(file));
   const std::map<std::int64_t, float> losses{{1, 0}, {2, 0}, {3, 2}, {4, 2}, {5, 2}};
   EXPECT_EQ(curves.points["Loss/train"], losses);
+}
+
+TEST(TensorBoard, has_how_weights_lie_where_it_is_told_of_them) {
+  const Directory directory;
+  {
+    TensorBoardLog log(options_of(directory));
+    log.started(sample_run());
+    const std::vector<checkpoint::NamedTensor> tensors{
+        {"fc.weight", {2, 3}, {-1, 0.5F, 2, 2, std::numeric_limits<float>::infinity(), 0}},
+        {"fc.bias", {2}, {3, 3}}};
+    log.finished_epoch_with({7, tensors});
+  }
+  Curves curves;
+  curves.read(bytes_of(directory.files()[0]));
+  const Histogram& weights = curves.histograms.at("Weights/fc.weight");
+  EXPECT_EQ(weights.numbers, (std::vector<double>{-1, 2, 5, 3.5, 9.25}));
+  ASSERT_EQ(weights.buckets.size(), 30U);  // a tenth wide each
+  EXPECT_EQ(weights.limits[0], -0.9);
+  EXPECT_EQ(weights.limits[29], 2);
+  for (const auto& [at, count] : {std::pair{0U, 1}, {10U, 1}, {15U, 1}, {29U, 2}})
+    EXPECT_EQ(weights.buckets[at], count) << at;
+  const Histogram& bias = curves.histograms.at("Weights/fc.bias");  // all alike
+  EXPECT_EQ(bias.numbers, (std::vector<double>{3, 3, 2, 6, 18}));
+  EXPECT_EQ(bias.buckets[0], 2);
 }
 
 TEST(TensorBoard, tells_an_evaluation_once_that_a_resume_makes_again) {

@@ -24,7 +24,8 @@ const std::vector<Rule>& rules() {
                                         {"adamw", OptimizerKind::kAdamW, 0.9F, 0.001F},
                                         {"rmsprop", OptimizerKind::kRmsProp, 0.9F, 0.0001F},
                                         {"lars", OptimizerKind::kLars, 0.9F, 0.1F},
-                                        {"lamb", OptimizerKind::kLamb, 0.9F, 0.001F}};
+                                        {"lamb", OptimizerKind::kLamb, 0.9F, 0.001F},
+                                        {"muon", OptimizerKind::kMuon, 0.95F, 0.001F}};
   return all;
 }
 

@@ -173,6 +173,8 @@ OptimizerDefaults defaults_of(OptimizerKind kind) {
       return {.lr = 0.1, .momentum = 0.9};
     case OptimizerKind::kLamb:
       return {.lr = 0.001, .epsilon = 1e-6};
+    case OptimizerKind::kMuon:
+      return {.lr = 0.001, .momentum = 0.95, .weight_decay = 0.1};
     case OptimizerKind::kSgd:
       break;
   }
@@ -211,6 +213,11 @@ void check_report(const TrainerConfig& config, const ReportRule& report) {
   require_below("report.timeline", config.timeline);
   if (!config.timeline.empty() && config.parameter_server.mode != ServerMode::kSync)
     report("report.timeline", "needs parameterServer.mode: sync: ranks on their own share no step");
+  if (config.report_histograms && config.tensorboard.empty())
+    report("report.histograms", "needs report.tensorboard, the directory that they go to");
+  if (config.report_histograms && config.parameter_server.mode != ServerMode::kSync)
+    report("report.histograms",
+           "needs parameterServer.mode: sync: ranks on their own share no epoch");
   const auto steps = parse_step_range(config.timeline_steps);
   if (!steps || steps->last - steps->first >= kMostTimelineSteps)
     report("report.timelineSteps",

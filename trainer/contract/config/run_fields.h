@@ -221,6 +221,11 @@ inline constexpr auto kRunFields = std::to_array<Field>({
          "`Accuracy/train`, `lr` and `images/s` at each report, `Loss/Val` and `Accuracy/Val` at "
          "each evaluation, by step; shares, not percent. A resume continues the curves.",
      .default_text = "no event files"},
+    {.key = "report.histograms",
+     .member = [](Config& c) { return to_ref(c.report_histograms); },
+     .kind = FieldKind::kFree,
+     .doc = "With `tensorboard`: how the values of each weight lie at the end of each epoch, as "
+            "`Weights/` and the tensor's name."},
     {.key = "report.html",
      .member = [](Config& c) { return to_ref(c.report_html); },
      .kind = FieldKind::kFree,

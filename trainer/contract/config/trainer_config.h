@@ -155,6 +155,7 @@ struct TrainerConfig {
   std::int64_t log_every_steps = 100;
   std::optional<double> one_rank_rate;  // 0: measured
   std::string tensorboard;              // under the checkpoints' path; empty: none
+  bool report_histograms = false;
   bool report_html = false;
   std::string timeline;  // a file under the checkpoints' path; empty: none
   std::string timeline_steps = "100-120";
