@@ -51,10 +51,10 @@ void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& ste
   for (int i = first; i < last; ++i) {
     const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
     optim::SegmentPart part{segment.kind,
-                            segment.dims.size() > 1 ? segment.dims[0] : 0,
                             host_span(parameters.weights(segment)),
                             host_span(parameters.gradients(segment)),
                             {}};
+    if (segment.dims.size() > 1) part.rows = segment.dims[0];
     for (int slot = 0; slot < parameters.num_slots(); ++slot) {
       part.slots[static_cast<std::size_t>(slot)] = host_span(parameters.slot(slot, segment));
     }

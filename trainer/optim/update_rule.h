@@ -53,10 +53,10 @@ bool decays(DecayScope scope, tensor::SegmentKind kind);
 // kept, which are empty.
 struct SegmentPart {
   tensor::SegmentKind kind;
-  std::int64_t rows;  // of a matrix, row after row: a weight's outputs; 0: it is none
   std::span<float> weights;
   std::span<const float> gradients;
   std::array<std::span<float>, kMostSlots> slots;
+  std::int64_t rows = 0;  // of a matrix, row after row: a weight's outputs; 0: it is none
 };
 
 // The same bits for any instruction set; zeros change nothing.

@@ -36,7 +36,7 @@ void Shard::update(const optim::UpdateRule& rule, const optim::UpdateStep& step,
                    std::span<float> gradients) {
   for (const Part& part : parts_) {
     const auto of = [&part](std::span<float> all) { return all.subspan(part.local, part.length); };
-    optim::SegmentPart segment{part.kind, 0, of(weights()), of(gradients), {}};
+    optim::SegmentPart segment{part.kind, of(weights()), of(gradients), {}};
     for (int i = 0; i < num_slots(); ++i) segment.slots[static_cast<std::size_t>(i)] = of(slot(i));
     optim::update(rule, step, segment);
   }

@@ -83,8 +83,7 @@ TEST(ConfigFlags, are_refused_in_one_line) {
       {{"--precision=fp8"}, "--precision: must be one of fp32, bf16, fp16, got \"fp8\""},
       {{"--optimizer.name=adam", "--optimizer.momentum=0.9"},
        "--optimizer.momentum: only with optimizer.name one of sgd, nesterov, rmsprop, signum, "
-       "lars; here "
-       "it is "
+       "lars, muon; here it is "
        "adam"},
       {{"--lrSchedule.milestones=[3"},
        "[config] --lrSchedule.milestones:1:1: end of sequence flow not found"},

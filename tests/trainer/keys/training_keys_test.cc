@@ -109,6 +109,7 @@ std::string to_text(const train::Told& told) {
     text += fmt::format("epoch {}: {} {} {} {} {} {}\n", epoch.epoch, epoch.training_loss,
                         epoch.evaluated, epoch.loss, epoch.accuracy, epoch.top5,
                         epoch.training_top5.value_or(-1));
+  text += fmt::format("weights told after steps: {}\n", fmt::join(told.weights, " "));
   for (const std::string& warning : told.warnings) text += warning + "\n";
   // How soon a save ends decides which ones follow: the first is always the same.
   if (!told.saves.empty()) text += fmt::format("first saved: step {}\n", told.saves[0].step);

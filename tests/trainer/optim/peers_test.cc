@@ -49,7 +49,7 @@ std::vector<double> follow(const UpdateRule& rule, float lr, float momentum, int
   std::vector<double> result;
   for (int step = 0; step < kSteps; ++step) {
     const auto gradients = gradient(step);
-    SegmentPart part{tensor::SegmentKind::kWeight, rows, weights, gradients, {}};
+    SegmentPart part{tensor::SegmentKind::kWeight, weights, gradients, {}, rows};
     for (std::size_t i = 0; i < slots.size(); ++i) part.slots[i] = slots[i];
     update(rule,
            {.lr = lr,

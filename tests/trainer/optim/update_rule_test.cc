@@ -62,8 +62,7 @@ void update(const UpdateRule& rule, const UpdateStep& step, ParameterBuffer& par
             int last) {
   for (int i = first; i < last; ++i) {
     const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
-    SegmentPart part{
-        segment.kind, 0, parameters.weights(segment), parameters.gradients(segment), {}};
+    SegmentPart part{segment.kind, parameters.weights(segment), parameters.gradients(segment), {}};
     for (int slot = 0; slot < parameters.num_slots(); ++slot) {
       part.slots[static_cast<std::size_t>(slot)] = parameters.slot(slot, segment);
     }
@@ -259,7 +258,6 @@ TEST(Update, any_cut_of_a_segment_gives_the_same_bits) {
         for (std::size_t first = 0, size = 1; first < stored; first += size, size = 2 * size + 3) {
           size = std::min(size, stored - first);
           SegmentPart part{s.kind,
-                           0,
                            pieces.weights(s).subspan(first, size),
                            pieces.gradients(s).subspan(first, size),
                            {}};

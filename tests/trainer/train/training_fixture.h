@@ -18,6 +18,7 @@ struct Told {
   std::vector<RunInfo> started;
   std::vector<StepReport> steps;
   std::vector<EpochReport> epochs;
+  std::vector<std::int64_t> weights;  // after which steps
   std::vector<CheckpointReport> saves;
   std::vector<std::string> warnings;
   std::vector<Summary> finished;
@@ -33,6 +34,9 @@ class Recorder : public Observer {
   void started(const RunInfo& info) override { told_.started.push_back(info); }
   void stepped(const StepReport& report) override { told_.steps.push_back(report); }
   void finished_epoch(const EpochReport& report) override { told_.epochs.push_back(report); }
+  void finished_epoch_with(const WeightsReport& report) override {
+    told_.weights.push_back(report.step);
+  }
   void saved(const CheckpointReport& report) override { told_.saves.push_back(report); }
   void warned(const std::string& message) override { told_.warnings.push_back(message); }
   void finished(const Summary& summary) override { told_.finished.push_back(summary); }
