@@ -1,6 +1,7 @@
 #include "trainer/contract/worker/http_endpoint.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <thread>
 #include <utility>  // before Asio 1.74, which forgets it
@@ -171,6 +172,7 @@ HttpEndpoint::HttpEndpoint(const std::string& address, std::uint16_t port, HttpH
     : server_(std::make_unique<Server>(std::move(handler))) {
   server_->listen(address, port);
   server_->thread = std::jthread([server = server_.get()] { server->run(); });
+  pthread_setname_np(server_->thread.native_handle(), "http");  // as tools of the system show it
 }
 
 HttpEndpoint::~HttpEndpoint() {
