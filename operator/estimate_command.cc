@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <future>
 #include <sstream>
+#include <thread>
 
 #include "operator/inspect/estimate.h"
 #include "operator/inspect/words.h"
@@ -106,6 +108,47 @@ double cores_of(const job::TrainingJob& job) {
   return 1;  // what a worker asks for, unless told otherwise
 }
 
+// Ranks of one machine take from each other what they share, its memory above all: so many are
+// measured beside each other as a worker has, and this machine has cores for.
+int ranks_at_once(const job::TrainingJob& job, double threads) {
+  if (job::gpus_per_worker(job.spec) > 0) return 1;
+  const int room = static_cast<int>(std::thread::hardware_concurrency() / threads);
+  return std::clamp(room, 1, job::slots_per_worker(job.spec));
+}
+
+Known known_of(const std::string& output) {
+  const auto begin = output.rfind("{\"event\":\"bench\"");
+  const auto json = begin == std::string::npos
+                        ? std::nullopt
+                        : contract::parse_object(output.substr(begin), kMostOutput);
+  Known known;
+  if (json) {
+    contract::JsonFields fields(*json);
+    fields.read("median", known.rate);
+    fields.read("parameters", known.parameters);
+    fields.read("samples", known.samples);
+  }
+  if (!(known.rate > 0) || !(known.parameters > 0))
+    throw Error(ExitCode::kInternal, "[estimate] the measurement printed no speed");
+  return known;
+}
+
+Known measured_at_once(const std::vector<std::string>& command, int ranks) {
+  std::vector<std::future<std::string>> outputs;
+  for (int i = 0; i < ranks; ++i)
+    outputs.push_back(std::async(std::launch::async, output_of, command, kMeasureMost));
+  double rate = 0;
+  Known known;
+  for (auto& output : outputs) {
+    known = known_of(output.get());
+    rate += known.rate / ranks;
+  }
+  known.rate = rate;
+  known.how = fmt::format("measured here for {} s", kMeasure.count());
+  if (ranks > 1) known.how += fmt::format(" by {} at once", ranks);
+  return known;
+}
+
 Known measure(const job::TrainingJob& job, const EstimateOptions& options,
               const contract::TrainerConfig& config) {
   job::TrainingJob here = cluster::with_volumes(job, options.volumes);
@@ -122,24 +165,12 @@ Known measure(const job::TrainingJob& job, const EstimateOptions& options,
   std::vector<std::string> command{options.program.parent_path() / "coxswain-trainer", "bench",
                                    "--config", file.path(),
                                    fmt::format("--seconds={}", kMeasure.count())};
-  const double threads = std::max(1.0, cores_of(job) / job::slots_per_worker(job.spec));
+  const double threads = config.threads > 0
+                             ? static_cast<double>(config.threads)
+                             : std::max(1.0, cores_of(job) / job::slots_per_worker(job.spec));
   if (config.threads == 0 && job::gpus_per_worker(job.spec) == 0)
     command.push_back(fmt::format("--threads={:.0f}", threads));
-  const std::string output = output_of(command, kMeasureMost);
-  const auto begin = output.rfind("{\"event\":\"bench\"");
-  const auto json = begin == std::string::npos
-                        ? std::nullopt
-                        : contract::parse_object(output.substr(begin), kMostOutput);
-  Known known{.how = fmt::format("measured here for {} s", kMeasure.count())};
-  if (json) {
-    contract::JsonFields fields(*json);
-    fields.read("median", known.rate);
-    fields.read("parameters", known.parameters);
-    fields.read("samples", known.samples);
-  }
-  if (!(known.rate > 0) || !(known.parameters > 0))
-    throw Error(ExitCode::kInternal, "[estimate] the measurement printed no speed");
-  return known;
+  return measured_at_once(command, ranks_at_once(job, threads));
 }
 
 // "model input parameters ..." a line.
@@ -202,6 +233,8 @@ inspect::Work work_of(const job::TrainingJob& job, const contract::TrainerConfig
   work.gradient_bytes = known.parameters * 4;
   work.slots = job::slots_per_worker(job.spec);
   work.cores = cores_of(job);
+  work.cores_in_turns =
+      job::gpus_per_worker(job.spec) > 0 ? 0 : std::max(1.0, work.cores / work.slots);
   constexpr double kEpochs = 10;  // where neither epochs nor steps are given
   if (config.epochs || !config.steps)
     work.samples_in_all =

@@ -16,6 +16,11 @@ constexpr double kInsideBytes = 4e9;     // a second, between ranks of one machi
 constexpr double kInsideMessage = 5e-6;  // seconds
 constexpr double kMessageWork = 5e-6;    // of a core, to send or take one
 constexpr double kSumBytes = 8e9;        // a second, added by a core
+// Where the thread that exchanges has no core of its own (measured by tests/bench/estimate on 2
+// cores, with a core a rank): until it has its turn for one piece, and the bytes a second that a
+// core takes and sends, each counted once.
+constexpr double kTurn = 350e-6;
+constexpr double kWireBytes = 3.4e9;
 constexpr int kMostWorkers = 4096;
 
 struct Unit {
@@ -68,7 +73,6 @@ struct Gang {
 // Each rank owns a part of the bucket: it gets the others' shares of it, and sends them the sum.
 double all_reduce_seconds(const Gang& gang, double bytes) {
   const double p = gang.ranks();
-  if (p <= 1) return 0;
   const double s = gang.slots();
   const double sums = (p - 1) / p * bytes / kSumBytes;
   const double inside = s > 1 ? 2 * (s - 1) / p * bytes / kInsideBytes + 2 * kInsideMessage : 0;
@@ -91,22 +95,33 @@ double push_seconds(const Gang& gang, double bytes) {
   return transfer_seconds(gang, bytes) + gang.ranks() / gang.servers() * bytes / kSumBytes;
 }
 
-// Value. A step's computing, and the part of it that is its last backward.
+// Of the cores that compute: bytes that a rank sends and takes.
+double wire_seconds(const Work& work, double bytes) {
+  return work.cores_in_turns > 0 ? bytes / kWireBytes / work.cores_in_turns : 0;
+}
+
+// Value. A step's computing, the part of it that is its last backward, and what the exchange takes
+// from that one.
 struct Computing {
   double seconds;
   double backward;
+  double a_turn;
+  double in_all;
 };
 
 // A step in which backward hands over its gradients in `buckets` pieces, each sent as soon as it is
 // final and the one before is through.
 template <class Cost>
 double step_with(const Computing& computing, double bytes, int buckets, const Cost& cost) {
+  const double taken = computing.a_turn * buckets + computing.in_all;
+  const double seconds = computing.seconds + taken;
+  const double backward = computing.backward + taken;
   double through = 0;
   for (int i = 1; i <= buckets; ++i) {
-    const double final_at = computing.seconds - computing.backward * (buckets - i) / buckets;
+    const double final_at = seconds - backward * (buckets - i) / buckets;
     through = std::max(through, final_at) + cost(bytes / buckets);
   }
-  return std::max(computing.seconds, through);
+  return std::max(seconds, through);
 }
 
 // With the pieces that suit best, as the trainer measures them.
@@ -120,14 +135,21 @@ double best_step(const Computing& computing, double bytes, const Cost& cost) {
 
 double step_seconds(const Gang& gang) {
   const Work& work = gang.work;
-  const double seconds = gang.batch() / work.samples_per_second;
-  const Computing computing{seconds, seconds * kBackward / work.accumulate};
+  const double p = gang.ranks();
   const double bytes = work.gradient_bytes;
-  if (work.exchange == Exchange::kAllReduce)
+  const double seconds = gang.batch() / work.samples_per_second;
+  Computing computing{.seconds = seconds,
+                      .backward = seconds * kBackward / work.accumulate,
+                      .a_turn = work.cores_in_turns > 0 ? kTurn : 0,
+                      .in_all = wire_seconds(work, bytes)};
+  if (work.exchange == Exchange::kAllReduce) {
+    if (p <= 1) return seconds;
+    computing.in_all = wire_seconds(work, 2 * 2 * (p - 1) / p * bytes);
     return best_step(computing, bytes, [&](double part) { return all_reduce_seconds(gang, part); });
+  }
   const double pushed =
       best_step(computing, bytes, [&](double part) { return push_seconds(gang, part); });
-  const double pull = transfer_seconds(gang, bytes);
+  const double pull = std::max(transfer_seconds(gang, bytes), wire_seconds(work, bytes));
   // Servers agree that all is finite before weights leave; asynchronous ones wait for no other.
   const double agree =
       work.exchange == Exchange::kParameterServer ? 2 * gang.network.seconds_a_message : 0;

@@ -36,6 +36,8 @@ struct Work {
   double samples_in_all = 0;  // 0: not known
   int slots = 1;              // ranks of a worker
   double cores = 1;           // of a worker, or its GPUs
+  // Of a rank, which compute and exchange by turns; 0: it computes elsewhere, as GPUs do.
+  double cores_in_turns = 1;
   Exchange exchange = Exchange::kAllReduce;
   int servers = 0;  // 0: as many as workers
 };
