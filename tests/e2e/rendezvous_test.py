@@ -135,8 +135,42 @@ def torchrun_goes_on_after_a_kill(directory):
     return f"from epoch {max(begun)}"
 
 
+# Each rank's gradient is its own; after the average and one step all have the same weights.
+AVERAGE = """
+import torch
+import horovod.torch as hvd
+
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+assert hvd.mpi_built() and not hvd.gloo_built()
+mean = hvd.allreduce(torch.full((1000,), float(rank)), name="mean")
+assert torch.allclose(mean, torch.full((1000,), (size - 1) / 2)), mean[:3]
+torch.manual_seed(rank)
+model = torch.nn.Linear(20, 4)
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+for _ in range(20):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(torch.randn(8, 20)), torch.ones(8, 4)).backward()
+    optimizer.step()
+all_weights = hvd.allgather(model.weight.detach().reshape(1, -1))
+assert (all_weights == all_weights[0]).all()
+print(f"horovod: rank {rank} of {size} ends as the others", flush=True)
+"""
+
+
+def horovod_over_mpi(directory):
+    found = harness.python_with("horovod", "horovod", "torch")
+    if found is None:
+        return "skipped: no python3 with horovod; tests/e2e/programs/horovod.sh builds one"
+    made = job(["python3", "-c", AVERAGE], roles={"Worker": 2}, launcher="MPI", slotsPerWorker=2)
+    said = finish(start(directory, made, PATH=f"{found}:{os.environ['PATH']}"))
+    assert sorted(re.findall(r"horovod: rank (\d) of 4 ends as the others", said)) == ["0", "1", "2", "3"], said[-3000:]
+    return "4 ranks"
+
+
 QUICK = [two_jobs_of_workers_do_not_meet, the_chief_ends_the_job, mpirun_takes_the_program_that_the_user_would]
-FULL = [torchrun_goes_on_after_a_kill]
+FULL = [torchrun_goes_on_after_a_kill, horovod_over_mpi]
 
 
 def main():
