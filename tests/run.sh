@@ -84,7 +84,7 @@ if $build; then exit; fi
 if $is_root && $has_kubernetes; then
   stage "fetch: packages for images of pods"
   tests/cluster/images.sh
-  if $all || $cluster; then tests/cluster/images.sh pytorch mxnet; fi
+  if $all || $cluster; then tests/cluster/images.sh pytorch mxnet tensorflow mpi4py; fi
   if $all && ! $quick; then tests/cluster/images.sh trainer-cuda; fi
 fi
 

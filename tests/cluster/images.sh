@@ -5,6 +5,8 @@
 #   base         localhost/base:1      Debian, as debian:bookworm-slim is; what ours are built on
 #   pytorch      localhost/pytorch:1   Debian's PyTorch, an image that is not ours; not in "all"
 #   mxnet        localhost/mxnet:1     MXNet 1.9.1 and the digits; not in "all"
+#   tensorflow   localhost/tensorflow:1  TensorFlow and tf-keras; not in "all"
+#   mpi4py       localhost/mpi4py:1    trainer-cpu of this version with mpi4py; not in "all"
 #   operator     localhost/coxswain/operator:VERSION     by docker/build.sh, with the programs of
 #   trainer-cpu  localhost/coxswain/trainer-cpu:VERSION  build/release/bin as they are there now
 #   trainer-cuda localhost/coxswain/trainer-cuda:VERSION, with that of build/cuda/bin; not in "all"
@@ -71,10 +73,10 @@ make_base() {
   "${BUILDAH[@]}" pull -q "docker-archive:$IMAGES/base.tar" >/dev/null
 }
 
-# make_foreign NAME CONTEXT: images/NAME.Dockerfile with what the folder holds.
+# make_foreign NAME CONTEXT [OPTION...]: images/NAME.Dockerfile with what the folder holds.
 make_foreign() {
   local tag=localhost/$1:1
-  "${BUILDAH[@]}" build --layers --timestamp 0 --pull=false -f "$HERE/images/$1.Dockerfile" \
+  "${BUILDAH[@]}" build --layers --timestamp 0 --pull=false "${@:3}" -f "$HERE/images/$1.Dockerfile" \
     -t "$tag" "$2" >"$IMAGES/$1.log" 2>&1 ||
     { tail -20 "$IMAGES/$1.log" >&2; die "$1 could not be built: $IMAGES/$1.log"; }
   "${BUILDAH[@]}" push -q "$tag" "docker-archive:$IMAGES/$1.tar.part:$tag" >/dev/null
@@ -87,12 +89,32 @@ make_pytorch() {
   make_foreign pytorch "$ROOT/docker"
 }
 
+# fetch_wheels REQUIREMENTS DIR: for the base's Python.
+fetch_wheels() {
+  python3 -m pip download -q --only-binary :all: --python-version 3.11 -d "$2" -r "$1" >&2
+}
+
+make_tensorflow() {
+  [ ! -f "$IMAGES/tensorflow.tar" ] || return 0
+  log "tensorflow: 400 MB of packages"
+  mkdir "$WORK/tensorflow"
+  fetch_wheels "$ROOT/tests/e2e/programs/tensorflow.txt" "$WORK/tensorflow/wheels"
+  cp "$ROOT/docker/install.sh" "$WORK/tensorflow"
+  make_foreign tensorflow "$WORK/tensorflow"
+}
+
+# Each time: what it stands on may be another one. Its layers are kept.
+make_mpi4py() {
+  local version
+  version=$(sed -n 's/^project(coxswain VERSION \([0-9.]*\).*/\1/p' "$ROOT/CMakeLists.txt")
+  make_foreign mpi4py "$ROOT/docker" --build-arg "BASE=localhost/coxswain/trainer-cpu:$version"
+}
+
 make_mxnet() {
   [ ! -f "$IMAGES/mxnet.tar" ] || return 0
   log "mxnet: 100 MB of packages"
   mkdir "$WORK/mxnet"
-  python3 -m pip download -q --only-binary :all: --python-version 3.11 -d "$WORK/mxnet/wheels" \
-    -r "$ROOT/tests/bench/parameter_server/requirements.txt" >&2
+  fetch_wheels "$ROOT/tests/bench/parameter_server/requirements.txt" "$WORK/mxnet/wheels"
   cp -r "$ROOT/docker/install.sh" "$ROOT/examples/data/mnist" "$WORK/mxnet"
   make_foreign mxnet "$WORK/mxnet"
 }
@@ -109,18 +131,21 @@ make_ours() {
 }
 
 make_images() {
-  local name ours=()
+  local name ours=() on_ours=()
   for name in "$@"; do
     case $name in
       pause) make_pause;;
       base) make_base;;
       pytorch) make_base; make_pytorch;;
       mxnet) make_base; make_mxnet;;
+      tensorflow) make_base; make_tensorflow;;
+      mpi4py) on_ours+=("$name");;
       operator|trainer-cpu|trainer-cuda) ours+=("$name");;
       *) usage_error;;
     esac
   done
   [ ${#ours[@]} -eq 0 ] || { make_base; make_ours "${ours[@]}"; }
+  [ ${#on_ours[@]} -eq 0 ] || make_mpi4py  # after what it is built from
 }
 
 [ "$(id -u)" = 0 ] || die "root needed"

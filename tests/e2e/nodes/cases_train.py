@@ -114,16 +114,90 @@ def example_suspended(scene):
     scene.reach("suspended", "Succeeded", 90)
 
 
+def brings(*images):
+    """The case needs these images on the nodes, beside ours."""
+    def mark(case):
+        case.images = images
+        return case
+    return mark
+
+
+def foreign(scene, name, image, changes=None):
+    """Applies the example as it stands, but for its image and what that one needs."""
+    text = (ROOT / f"examples/{name}.yaml").read_text()
+    for old, new in (changes or {}).items():
+        text = text.replace(old, new)
+    said = scene.kubectl("apply", "-f", "-", text=re.sub(r"image: \S+", f"image: {image}", text))
+    if "Warning" in said:
+        raise Failed(said)
+
+
+@brings("pytorch")
 def example_pytorch(scene):
     """PyTorch's own program in its own image, from the environment of its rank alone."""
-    text = (ROOT / "examples/pytorch.yaml").read_text()
-    text = re.sub(r"image: \S+", "image: localhost/pytorch:1", text)
-    scene.kubectl("apply", "-f", "-", text=text)
+    foreign(scene, "pytorch", "localhost/pytorch:1")
     scene.reach("pytorch", "Succeeded", 240)
     said = scene.kubectl("logs", "pytorch-worker-0")
     expect_in("log", said, "rank 0 of world 2: 100.0%")
 
 
+@brings("pytorch")
+def example_torchrun(scene):
+    """torchrun, two pods of two processes; one pod is killed, and the next gang goes on from what was saved."""
+    # Debian's torch 1.13 does not know its own default, "0", beside Python 3.11.
+    options = "".join(f"            - {word}\n" for word in ("--redirects=1", "--tee=1"))
+    before = "            - --no_python\n"
+    foreign(scene, "torchrun", "localhost/pytorch:1", {before: options + before})
+
+    def has_saved():
+        if scene.status("torchrun").get("phase") == "Failed":
+            raise Failed(scene.words("torchrun"))
+        return "epoch 1: saved" in scene.kubectl("logs", "torchrun-worker-0", check=False)
+    scene.until("epoch saved", has_saved, 240)
+    scene.kubectl("delete", "pod", "torchrun-worker-1", "--grace-period=0", "--force")
+    status = scene.reach("torchrun", "Succeeded", 300)
+    expect("restarts", status["restarts"]["total"], 1)
+    expect("first cause", status["lastFailure"]["pod"], "torchrun-worker-1")
+    said = scene.kubectl("logs", "torchrun-worker-0")
+    expect_in("log", said, "rank 0 of world 4: 100.0%")
+    if "begins with epoch 0" in said:
+        raise Failed(f"it began anew: {said}")
+
+
+@brings("mpi4py")
+def example_mpi4py(scene):
+    """Somebody's program under mpirun, over SSH between the nodes, by our hostfile and keys."""
+    foreign(scene, "mpi4py", "localhost/mpi4py:1")
+    scene.reach("mpi4py", "Succeeded", 120)
+    expect_in("log", scene.kubectl("logs", "mpi4py-worker-0"), "pi is 3.141592654 by 4 ranks on 2 hosts")
+
+
+def accuracy_said(scene, pod, pattern, least):
+    said = scene.kubectl("logs", pod)
+    share = re.search(pattern, said)
+    if not share or float(share[1]) < least:
+        raise Failed(f"{pod} said {said[-500:]}")
+    return {"accuracy": float(share[1]) / 100}
+
+
+@brings("tensorflow")
+def example_tensorflow(scene):
+    """MultiWorkerMirroredStrategy, from TF_CONFIG alone."""
+    foreign(scene, "tensorflow", "localhost/tensorflow:1")
+    scene.reach("tensorflow", "Succeeded", 300)
+    accuracy_said(scene, "tensorflow-worker-0", r"worker 0 of 2: (\S+)%", 95)
+    return accuracy_said(scene, "tensorflow-worker-1", r"worker 1 of 2: (\S+)%", 95)
+
+
+@brings("tensorflow")
+def example_tensorflow_servers(scene):
+    """ParameterServerStrategy: the chief's end is the job's, though the others never end."""
+    foreign(scene, "tensorflow-parameter-server", "localhost/tensorflow:1")
+    scene.reach("tensorflow-parameter-server", "Succeeded", 300)
+    return accuracy_said(scene, "tensorflow-parameter-server-worker-0", r"chief: (\S+)%", 85)
+
+
+@brings("mxnet")
 def servers_of_mxnet(scene):
     """A gluon program, its servers and its scheduler find each other as pods, by our variables alone."""
     def template(command, memory):
@@ -155,5 +229,5 @@ def from_a_pipeline(_scene):
 QUICK = [first_step, same_bits_as_a_laptop]
 ALL = [first_step, watched, same_bits_as_a_laptop, clean_all, clean_running, example("mlp"),
        example_suspended, example("mnist"), example("elastic"), example("singa"),
-       example("keras"), example_pytorch, servers_of_mxnet,
-       from_a_pipeline]
+       example("keras"), example_pytorch, example_torchrun, example_mpi4py, example_tensorflow,
+       example_tensorflow_servers, servers_of_mxnet, from_a_pipeline]

@@ -95,7 +95,7 @@ class Bed:
         os.environ["PATH"] = f"{CACHE / 'bin'}:{os.environ['PATH']}"
         self.api = Api(str(self.kubeconfig))
         if not (self.directory / "volumes/pool-1").exists():
-            run(CLUSTER / "volumes.sh", "pool", self.directory, 10)
+            run(CLUSTER / "volumes.sh", "pool", self.directory, 16)
 
     def down(self):
         run(CLUSTER / "cluster.sh", "down", self.directory, check=False)

@@ -54,7 +54,7 @@ def main():
     begin = time.monotonic()
     bed = Bed(options.directory)
     try:
-        bed.up([] if options.quick else ["pytorch", "mxnet"])
+        bed.up(sorted({image for case in chosen(options) for image in getattr(case, "images", ())}))
         if "coxswain" not in bed.helm("list", "--short"):
             bed.install()
         print(f"a cluster with the operator after {time.monotonic() - begin:.1f} s", flush=True)
