@@ -43,6 +43,7 @@ has_kubernetes=true
 # 77: this machine has no Go that can build it; those tests are then skipped, and say so.
 tests/cluster/build.sh kube coredns helm || { [ $? -eq 77 ] && has_kubernetes=false; }
 if $all && $has_kubernetes; then tests/cluster/build.sh coscheduling; fi
+if { $all || $cluster; } && $has_kubernetes; then tests/cluster/build.sh jobset; fi
 if $all && ! $quick; then
   stage "fetch: clang, for libFuzzer"
   cmake/install-dependencies.sh fuzz

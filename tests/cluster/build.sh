@@ -8,6 +8,7 @@
 #   coscheduling  a scheduler that binds all pods of a gang or none
 #   kwok          nodes that only seem to be, for load tests
 #   mpi-operator  the peer that benchmarks compare with
+#   jobset        JobSet's controller, which others have on the same cluster, and its jobsets.yaml
 #
 # They go to $COXSWAIN_CACHE/bin (~/.cache/coxswain/bin), which is worth keeping between runs of CI:
 # what is up to date is not built again. A first build of kube downloads 140 MB of modules and takes
@@ -72,6 +73,13 @@ build() {
   log "$1: built in $(since "$start_of_build") s, $(du -m "$BIN/$1" | cut -f1) MB"
 }
 
+# copy_of_module MODULE_FOLDER MODULE FILE NAME: a file of a module that the folder's go.mod names.
+copy_of_module() {
+  local directory
+  directory=$(cd "$1" && go mod download "$2" && go list -m -f '{{.Dir}}' "$2")
+  install -m 644 "$directory/$3" "$BIN/$4"
+}
+
 build_all() {
   local program name
   for program in "$@"; do
@@ -87,6 +95,10 @@ build_all() {
       mpi-operator)
         build mpi-operator "$TOOLS/mpi-operator" \
           github.com/kubeflow/mpi-operator/cmd/mpi-operator;;
+      jobset)
+        build jobset "$TOOLS/jobset" sigs.k8s.io/jobset
+        copy_of_module "$TOOLS/jobset" sigs.k8s.io/jobset \
+          config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml jobsets.yaml;;
       -h|--help) usage; exit;;
       *) usage_error;;
     esac

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 
+import cases_beside
 import cases_chart
 import cases_faults
 import cases_refusals
 import cases_train
 from node_bed import CANT_RUN_HERE, Bed, Failed, Scene, Skipped
 
-GROUPS = [cases_train, cases_faults, cases_refusals, cases_chart]
+GROUPS = [cases_train, cases_faults, cases_refusals, cases_chart, cases_beside]
 
 
 def chosen(options):
