@@ -19,7 +19,7 @@ constexpr double kSumBytes = 8e9;        // a second, added by a core
 // Where the thread that exchanges has no core of its own (measured by tests/bench/estimate on 2
 // cores, with a core a rank): until it has its turn for one piece, and the bytes a second that a
 // core takes and sends, each counted once.
-constexpr double kTurn = 350e-6;
+constexpr double kTurn = 450e-6;
 constexpr double kWireBytes = 3.4e9;
 constexpr int kMostWorkers = 4096;
 
