@@ -111,6 +111,8 @@ std::string reason_of(ExitCode code) {
       return "PeersMissing";
     case ExitCode::kPeerLost:
       return "PeerLost";
+    case ExitCode::kDevice:
+      return "Device";
     case ExitCode::kVolume:
       return "Volume";
     case ExitCode::kNotFinite:

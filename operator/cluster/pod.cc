@@ -34,6 +34,21 @@ void add_tolerations(Json& pod_spec) {
   }
 }
 
+// Of the terms of a required node affinity any one will do, so each gets it.
+void avoid_nodes(const std::vector<std::string>& nodes, Json& pod_spec) {
+  if (nodes.empty()) return;
+  Json& required =
+      pod_spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  Json& terms = list_in(required, "nodeSelectorTerms");
+  if (terms.empty()) terms.push_back({{"matchFields", Json::array()}});
+  for (Json& term : terms) {
+    if (term.empty()) continue;            // it matches no node
+    for (const std::string& node : nodes)  // one name each: fields take no more
+      list_in(term, "matchFields")
+          .push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  }
+}
+
 void add_scheduling(const job::TrainingJob& job, Json& pod) {
   const job::PodMarks marks = job::pod_marks(job);
   if (!marks.priority_class.empty()) pod["spec"]["priorityClassName"] = marks.priority_class;
@@ -41,6 +56,7 @@ void add_scheduling(const job::TrainingJob& job, Json& pod) {
   if (!marks.affinity.is_null())  // beside the template's
     pod["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
         .push_back(marks.affinity);
+  avoid_nodes(job.status.avoid_nodes, pod["spec"]);
   pod["metadata"]["labels"].update(Json(marks.labels));
   pod["metadata"]["annotations"].update(Json(marks.annotations));
 }

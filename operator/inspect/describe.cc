@@ -278,6 +278,9 @@ std::string describe(const Sighting& seen) {
   std::string text = headline(seen) + asked(seen.job) + progress(seen);
   if (!job::is_terminal(seen.job.status) || seen.job.status.checkpoint) text += checkpoint(seen);
   text += restarts(seen.job) + last_failure(seen) + holdups(seen);
+  if (const auto& avoided = seen.job.status.avoid_nodes; !avoided.empty())
+    text += fmt::format("Avoids {}, whose device failed\n",
+                        said(fmt::format("{}", fmt::join(avoided, ", "))));
   return text + "\n" + story(seen) + pods(seen);
 }
 

@@ -30,6 +30,8 @@ std::optional<Cause> cause_of_our_code(int code) {
       return Cause::kFatal;
     case ExitCode::kPeersMissing:
       return Cause::kStartup;
+    case ExitCode::kDevice:
+      return Cause::kNode;
     case ExitCode::kSaved:  // asked for by nobody here: mpirun aborted it
     case ExitCode::kPeerLost:
       return Cause::kPeer;
@@ -105,13 +107,16 @@ Failure describe(const TrainingJob& job, const Worker& worker, Time now) {
 std::optional<Loss> classify(const TrainingJob& job, const Worker& worker, Time now) {
   const auto cause = cause_by_table(job, worker);
   if (!cause) return std::nullopt;
-  Loss loss{*cause, false, false, describe(job, worker, now)};
+  Loss loss{.cause = *cause, .failure = describe(job, worker, now)};
+  loss.faults_node = *cause == Cause::kNode && worker.termination_message &&
+                     worker.exit_code == static_cast<int>(ExitCode::kDevice);
   const auto& rules = job.spec.failure_rules;
   const auto rule = std::find_if(rules.begin(), rules.end(), [&](const FailureRule& candidate) {
     return matches(candidate, worker);
   });
   if (rule == rules.end()) return loss;
   loss.ruled = true;
+  loss.faults_node = false;
   loss.cause = rule->action == FailureAction::kFail ? Cause::kFatal : Cause::kFailure;
   loss.ignores_backoff_limit = rule->action == FailureAction::kRestartIgnoringBackoffLimit;
   return loss;
@@ -126,7 +131,7 @@ Loss classify_gone(const TrainingJob& job, const WorkerId& id, Time now) {
   failure.pod = worker_name(job, id.role, id.index);
   failure.reason = "PodGone";
   failure.message = "the pod vanished without being deleted by the operator";
-  return {Cause::kPreemption, false, false, failure};
+  return {.cause = Cause::kPreemption, .failure = failure};
 }
 
 bool precedes(const Loss& a, const Loss& b) {

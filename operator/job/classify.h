@@ -23,6 +23,7 @@ struct Loss {
   Cause cause = Cause::kFailure;
   bool ruled = false;                  // a rule of failurePolicy decided
   bool ignores_backoff_limit = false;  // and said this
+  bool faults_node = false;            // the device of the worker's machine failed
   Failure failure;
 };
 

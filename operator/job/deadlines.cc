@@ -73,7 +73,7 @@ std::optional<Overdue> overdue(const Pass& pass) {
     return Overdue{"StartupDeadlineExceeded",
                    fmt::format("not Running {} s after all pods were scheduled: {}",
                                pass.job.spec.run_policy.startup_deadline.count(),
-                               fmt::join(waiting_reasons(pass.view, 8), "; "))};
+                               fmt::join(waiting_reasons(pass.view, pass.status, 8), "; "))};
   if (passed(unserved_deadline(pass))) return unserved(pass);
   return std::nullopt;
 }

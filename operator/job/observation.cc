@@ -21,6 +21,7 @@ constexpr Seconds kProgressInterval{30};
 constexpr const char* kStarting = "Starting";  // as a new attempt begins
 constexpr const char* kNotCreated = "NotCreated";
 constexpr const char* kNotReady = "NotReady";
+constexpr const char* kUnschedulable = "Unschedulable";
 constexpr const char* kPredecessor = "WaitsForPredecessor";
 
 struct Waiting {
@@ -34,7 +35,7 @@ struct Waiting {
 int badness(const std::string& reason) {
   constexpr auto kReasons = std::to_array<std::string_view>(
       {"CreateContainerConfigError", "CreateContainerError", "InvalidImageName", "ErrImagePull",
-       "ImagePullBackOff", "Unschedulable"});
+       "ImagePullBackOff", kUnschedulable});
   const auto found = std::find(kReasons.begin(), kReasons.end(), reason);
   const auto place = static_cast<int>(found - kReasons.begin());
   return found == kReasons.end() && reason.empty() ? place + 1 : place;
@@ -61,7 +62,13 @@ std::string advice(const TrainingJob& job, const Predecessor& predecessor) {
       pod ? " --grace-period=0 --force" : "");
 }
 
-std::vector<Waiting> waiting_workers(const GangView& view) {
+// " (status.avoidNodes: node-1)", for a pod that finds no node.
+std::string avoided(const Status& status, const std::string& reason) {
+  if (reason != kUnschedulable || status.avoid_nodes.empty()) return "";
+  return fmt::format(" (status.avoidNodes: {})", fmt::join(status.avoid_nodes, ", "));
+}
+
+std::vector<Waiting> waiting_workers(const GangView& view, const Status& status) {
   std::vector<Waiting> waiting;
   for (const WorkerId& id : view.wanted) {
     const Worker* worker = view.find(id);
@@ -71,7 +78,8 @@ std::vector<Waiting> waiting_workers(const GangView& view) {
       waiting.push_back({99, id, kNotCreated, ""});
     if (worker && !is_up(*worker)) {
       const std::string reason = worker->reason.empty() ? kNotReady : worker->reason;
-      waiting.push_back({badness(worker->reason), id, reason, worker->message});
+      waiting.push_back(
+          {badness(worker->reason), id, reason, worker->message + avoided(status, reason)});
     }
   }
   std::stable_sort(waiting.begin(), waiting.end(),
@@ -132,7 +140,7 @@ void enter_conditions(const GangView& view, const Stamp& stamp, Status& status) 
     return worker && (worker->scheduled || has_ended(*worker));
   });
   if (scheduled) clear_condition(status, condition::kQueued, "Scheduled", stamp);
-  const std::vector<Waiting> waiting = waiting_workers(view);
+  const std::vector<Waiting> waiting = waiting_workers(view, status);
   if (!waiting.empty()) {
     const Waiting& worst = waiting.front();
     set_condition(status, condition::kReady, {false, worst.reason, describe(worst)}, stamp);
@@ -190,9 +198,10 @@ void enter_checkpoint(const std::optional<CheckpointStatus>& told, Status& statu
 
 }  // namespace
 
-std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit) {
+std::vector<std::string> waiting_reasons(const GangView& view, const Status& status,
+                                         std::size_t limit) {
   std::vector<std::string> texts;
-  for (const Waiting& waiting : waiting_workers(view))
+  for (const Waiting& waiting : waiting_workers(view, status))
     if (texts.size() < limit) texts.push_back(describe(waiting));
   return texts;
 }

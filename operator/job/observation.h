@@ -25,6 +25,7 @@ Seconds patience(const Status& before, const Status& after);
 
 // "worker-2: ImagePullBackOff: ..." of the workers that keep the gang from being Ready, the worst
 // first, at most `limit`.
-std::vector<std::string> waiting_reasons(const GangView& view, std::size_t limit);
+std::vector<std::string> waiting_reasons(const GangView& view, const Status& status,
+                                         std::size_t limit);
 
 }  // namespace coxswain::job

@@ -143,6 +143,7 @@ Plan suspend(Pass pass) {
   if (pass.status.workers == 0 && is_true(pass.status, condition::kSuspended))
     return let_go(std::move(pass));
   release_gang(pass.status, "Suspended", pass.stamp());
+  pass.status.avoid_nodes.clear();
   set_condition(pass.status, condition::kSuspended,
                 {true, "Suspended", "spec.runPolicy.suspend is true"}, pass.stamp());
   pass.status.phase = phase_of(pass.status);

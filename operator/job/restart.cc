@@ -1,6 +1,7 @@
 #include "operator/job/restart.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -40,6 +41,21 @@ bool failed_to_start_before(const Status& status) {
   return restarting && restarting->status && restarting->reason == to_text(Cause::kStartup);
 }
 
+// A node that failed is not to get another pod of the job. The only one there is, or one that the
+// template names, got it all the same: again would end the same way.
+std::optional<End> avoid_node(const Failure& failure, Status& status) {
+  auto& avoided = status.avoid_nodes;
+  if (failure.node.empty()) return std::nullopt;
+  if (std::ranges::count(avoided, failure.node) > 0)
+    return End{"NodeFault", fmt::format("failed again on {}, which no other node stood in for: {}",
+                                        failure.node, describe({.failure = failure}))};
+  if (std::ssize(avoided) == kMostAvoidedNodes)
+    return End{"NodeFault", fmt::format("failed on {}, and before on {}: {}", failure.node,
+                                        fmt::join(avoided, ", "), describe({.failure = failure}))};
+  avoided.push_back(failure.node);
+  return std::nullopt;
+}
+
 std::optional<End> spend(const Spec& spec, const Loss& loss, Status& status) {
   const int limit = spec.run_policy.backoff_limit;
   if (status.restarts.failure >= limit)
@@ -59,6 +75,8 @@ std::optional<End> charge(const Spec& spec, const Loss& loss, Status& status) {
       ++status.restarts.preemption;
       return std::nullopt;
     case Cause::kNode:
+      if (loss.faults_node)
+        if (auto end = avoid_node(loss.failure, status)) return end;
       ++status.restarts.node;
       return std::nullopt;
     case Cause::kStartup:
@@ -82,6 +100,8 @@ std::string describe(const Loss& loss) {
   if (failure.exit_code) text += fmt::format(" exit={}", *failure.exit_code);
   if (!failure.reason.empty()) text += " " + failure.reason;
   if (!failure.message.empty()) text += ": " + failure.message;
+  if (loss.faults_node && !failure.node.empty())
+    text += fmt::format(" (on {}, which gets no more pods of it)", failure.node);
   return text;
 }
 
@@ -119,8 +139,8 @@ bool is_lost_alone(const TrainingJob& job, const Loss& loss) {
   const Failure& failure = loss.failure;
   const bool has_room = status.replacements.size() < kMostReplacements ||
                         replacement_of(status, failure.role, failure.index);
-  return traits_of(failure.role).is_replaced_alone(job.spec) && was_complete(status) &&
-         has_room && loss.cause != Cause::kPeer && loss.cause != Cause::kStartup;
+  return traits_of(failure.role).is_replaced_alone(job.spec) && was_complete(status) && has_room &&
+         loss.cause != Cause::kPeer && loss.cause != Cause::kStartup;
 }
 
 void replace_pod(Status& status, const Failure& failure) {

@@ -82,6 +82,12 @@ void take(const Json& value, const About&, std::optional<int>& target) {
   if (value.is_number_integer()) target = static_cast<int>(value.get<std::int64_t>());
 }
 
+void take(const Json& value, const About&, std::vector<std::string>& target) {
+  if (!value.is_array()) return;
+  for (const Json& item : value)
+    if (item.is_string()) target.push_back(item.get<std::string>());
+}
+
 template <class T, class Table>
 void read_fields(const Json& json, const Table& table, T& target);
 

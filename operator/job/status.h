@@ -61,9 +61,7 @@ inline constexpr std::tuple kConditionFields{
            .as_word = true}},
     Field{"reason", &Condition::reason, {.doc = "Why, in a word."}},
     Field{"message", &Condition::message, {.doc = "Why, in words."}},
-    Field{"lastTransitionTime",
-          &Condition::last_transition_time,
-          {.doc = "When it became so."}},
+    Field{"lastTransitionTime", &Condition::last_transition_time, {.doc = "When it became so."}},
     Field{"observedGeneration",
           &Condition::observed_generation,
           {.doc = "The spec's generation that it speaks of."}},
@@ -118,9 +116,7 @@ inline constexpr std::tuple kFailureFields{
     Field{"node", &Failure::node, {.doc = "The pod's node."}},
     Field{"exitCode", &Failure::exit_code, {.doc = "Exit code of the rank or container."}},
     Field{"reason", &Failure::reason, {.doc = "The cause in a word."}},
-    Field{"phase",
-          &Failure::phase,
-          {.doc = "What the trainer was doing, as Load or AllReduce."}},
+    Field{"phase", &Failure::phase, {.doc = "What the trainer was doing, as Load or AllReduce."}},
     Field{"message", &Failure::message, {.doc = "The cause in words."}},
 };
 
@@ -146,6 +142,8 @@ inline constexpr std::tuple kReplacementFields{
           {.doc = "The new one was not seen on a node yet.", .omit_zero = true}},
 };
 
+inline constexpr int kMostAvoidedNodes = 8;  // then the job ends: it is not the nodes
+
 struct ReplicaStatus {
   int desired = 0;
   int ready = 0;
@@ -169,9 +167,8 @@ inline constexpr std::tuple kProgressFields{
     Field{"epoch",
           &Progress::epoch,
           {.doc = "The epoch under way, from 1; the last one at the end."}},
-    Field{"epochs",
-          &Progress::epochs,
-          {.doc = "Epochs to do; 0 where `steps` alone ends the run."}},
+    Field{
+        "epochs", &Progress::epochs, {.doc = "Epochs to do; 0 where `steps` alone ends the run."}},
     Field{"step", &Progress::step, {.doc = "Steps done."}},
     Field{"steps", &Progress::steps, {.doc = "Steps to do."}},
     Field{"loss",
@@ -230,6 +227,7 @@ struct Status {
   std::string succeeded_ranks;                     // "0-3,7"
   GangScheduler pod_group = GangScheduler::kNone;  // whose PodGroup may be there for the job's pods
   std::vector<Replacement> replacements;           // in this attempt
+  std::vector<std::string> avoid_nodes;            // whose devices failed; the newest last
   std::optional<Failure> last_failure;
   std::map<Role, ReplicaStatus> replicas;
   std::optional<Progress> progress;
@@ -258,10 +256,10 @@ inline constexpr std::tuple kStatusFields{
           &Status::attempt,
           {.doc = "One more for every new gang: failure, preemption, node, startup, resume, "
                   "resize."}},
-    Field{"workers",
-          &Status::workers,
-          {.doc = "The size of this attempt; 0 where no gang is wanted.",
-           .range = {0, kMaxWorkers}}},
+    Field{
+        "workers",
+        &Status::workers,
+        {.doc = "The size of this attempt; 0 where no gang is wanted.", .range = {0, kMaxWorkers}}},
     Field{"hostPort",
           &Status::host_port,
           {.doc = "The first of this attempt's four ports of a node: SSH, rank endpoint, server, "
@@ -279,13 +277,11 @@ inline constexpr std::tuple kStatusFields{
     Field{"backoffStep",
           &Status::backoff_step,
           {.doc = "Restarts since the last 10 minutes of Running.", .omit_zero = true}},
-    Field{"attemptStartTime",
-          &Status::attempt_start_time,
-          {.doc = "When this attempt was decided."}},
+    Field{
+        "attemptStartTime", &Status::attempt_start_time, {.doc = "When this attempt was decided."}},
     Field{"nextRetryTime", &Status::next_retry_time, {.doc = "When the next gang is made."}},
-    Field{"succeededRanks",
-          &Status::succeeded_ranks,
-          {.doc = "Workers that ended well, as 0-3,7."}},
+    Field{
+        "succeededRanks", &Status::succeeded_ranks, {.doc = "Workers that ended well, as 0-3,7."}},
     Field{"podGroup",
           &Status::pod_group,
           {.doc = "The gang scheduler whose PodGroup the job's pods have.", .omit_zero = true}},
@@ -295,6 +291,11 @@ inline constexpr std::tuple kStatusFields{
            {.doc = "Pods of this attempt that were made anew beside the others.",
             .item_doc = "One pod.",
             .max_items = kMostReplacements}},
+    Field{"avoidNodes",
+          &Status::avoid_nodes,
+          {.doc = "Nodes whose device failed (exit code 72): no later pod of the job runs there. A "
+                  "suspension forgets them.",
+           .max_items = kMostAvoidedNodes}},
     Object{"lastFailure",
            &Status::last_failure,
            kFailureFields,
@@ -321,9 +322,7 @@ inline constexpr std::tuple kStatusFields{
     Field{"startTime",
           &Status::start_time,
           {.doc = "The first Running since the job was last resumed."}},
-    Field{"completionTime",
-          &Status::completion_time,
-          {.doc = "When the job succeeded or failed."}},
+    Field{"completionTime", &Status::completion_time, {.doc = "When the job succeeded or failed."}},
     Field{"observedGeneration",
           &Status::observed_generation,
           {.doc = "The spec's generation that this status speaks of."}},

@@ -24,11 +24,11 @@ cmake/build.sh --tests cuda coxswain-trainer gpu_checks
 
 rm -rf "$pack"
 mkdir -p "$pack/bin" "$pack/lib" "$pack/data"
-for program in build/cuda/bin/coxswain-trainer build/cuda/tests/gpu/gpu_checks; do
+for program in build/cuda/bin/coxswain-trainer build/cuda/bin/gpu_checks; do
   strip -o "$pack/bin/$(basename "$program")" "$program"
 done
 # All that the programs name but CUDA's own and the C library's.
-ldd build/cuda/bin/coxswain-trainer build/cuda/tests/gpu/gpu_checks | awk '$2 == "=>" { print $3 }' | sort -u |
+ldd build/cuda/bin/coxswain-trainer build/cuda/bin/gpu_checks | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -v -E '/nvidia/|/(libc|libm|librt|libdl|libpthread)\.so' | xargs cp -L -t "$pack/lib"
 cp examples/data/mnist/* "$pack/data"
 cp tests/gpu/run.sh tests/gpu/gpu_test.py "$pack"

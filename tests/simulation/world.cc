@@ -73,7 +73,7 @@ void World::disturb(const job::Worker& worker) {
 
 void World::fail_at_random(Pod& pod) {
   constexpr auto kCodes =
-      std::to_array<int>({1, 2, 65, 69, 70, 71, 74, 75, 76, 126, 127, 134, 137, 139, 143, 255});
+      std::to_array<int>({1, 2, 65, 69, 70, 71, 72, 74, 75, 76, 126, 127, 134, 137, 139, 143, 255});
   // Codes that end the job at once are rarer, so that jobs live long enough.
   int code = kCodes[static_cast<std::size_t>(random.below(static_cast<int>(kCodes.size())))];
   if ((code == 2 || code == 65 || code == 76) && !random.chance(10)) code = 137;
@@ -83,6 +83,7 @@ void World::fail_at_random(Pod& pod) {
   pod.seen.termination_message.emplace();
   pod.seen.termination_message->exit_code = code;
   pod.seen.termination_message->reason = "Said";
+  if (code == 72) disturb(pod.seen);  // its machine did it
 }
 
 void World::live(const std::string& name, Pod& pod, std::vector<std::string>& gone) {

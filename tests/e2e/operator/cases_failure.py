@@ -161,6 +161,21 @@ def peer_lost_with_its_node(scene):
     expect("Restarting", reasons_of_restarting(scene), ["Peer", "Node"])
 
 
+def device_at_fault(scene):
+    """72: later pods require another node, and none of backoffLimit is spent; a suspension forgets it."""
+    scene.create(jobs.mpi(run_policy={"backoffLimit": 0}))
+    scene.reach("Running", 0)
+    node = scene.pods()["a-worker-1"]["spec"]["nodeName"]
+    scene.end("a-worker-1", 72, message=jobs.said(72, "Device", message="[cuda] an Xid"))
+    job = restarted(scene, "node", {"pod": "a-worker-1", "reason": "Device", "exitCode": 72, "node": node})
+    expect("avoided", status_of(job)["avoidNodes"], [node])
+    for pod in scene.pods().values():
+        terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        expect("terms", terms, [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [node]}]}])
+    scene.run_policy("a", suspend=True)
+    expect("forgotten", status_of(scene.reach("Suspended")).get("avoidNodes"), None)
+
+
 def first_cause_of_an_avalanche(scene):
     lost = {"exit": 71, "message": jobs.said(71, "PeerLost")}
     # Long enough before its peers to be its own end, and not that of the gang being taken down.
@@ -277,6 +292,7 @@ CASES = {
     "backs-off": backs_off_and_gives_up,
     "stuck": stuck_in_termination,
     "cause-peer-node": peer_lost_with_its_node,
+    "cause-device": device_at_fault,
     "cause-oom": ends(1, "failure", {"reason": "OOMKilled", "exitCode": 137}, **OOM),
     "cause-code": ends(0, "failure", {"reason": "NotAWord", "exitCode": 70}, code=70,
                        message=jobs.said(70, "NotAWord")),

@@ -150,6 +150,23 @@ TEST(Pod, tolerates_lost_nodes_for_30_s_unless_the_template_says) {
   }
 }
 
+TEST(Pod, requires_other_nodes_than_those_to_avoid_in_each_term_of_the_template) {
+  auto job = with_pod(R"({"containers":[{"name":"a"}]})");
+  job.status.avoid_nodes = {"n1", "n2"};
+  const Json fields = Json::parse(R"([
+      {"key":"metadata.name","operator":"NotIn","values":["n1"]},
+      {"key":"metadata.name","operator":"NotIn","values":["n2"]}])");
+  const char* terms =
+      "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
+      "/nodeSelectorTerms";
+  EXPECT_EQ(spec_at(cluster::pod(job, kFirst), terms), Json::array({{{"matchFields", fields}}}));
+  const Json zone = Json::parse(R"([{"key":"zone","operator":"In","values":["a"]}])");
+  job.spec.worker.pod_template["spec"][Json::json_pointer(terms)] =
+      Json::array({{{"matchExpressions", zone}}, Json::object()});
+  EXPECT_EQ(spec_at(cluster::pod(job, kFirst), terms),
+            Json::array({{{"matchExpressions", zone}, {"matchFields", fields}}, Json::object()}));
+}
+
 TEST(Pod, mounts_each_volume_and_each_place_once) {
   const auto job = with_pod(R"({"containers":[{"name":"trainer","volumeMounts":[
         {"name":"mine","mountPath":"/data"},{"name":"big","mountPath":"/dev/shm"}]}],

@@ -63,6 +63,8 @@ TEST(Classify, follows_the_table) {
           {"saved, asked by a drain",
            [](auto& o) { o.failed(0, 75).said("Saved").terminating(90); }, Cause::kPreemption},
           {"saved, asked by nobody", [](auto& o) { o.failed(0, 75).said("Saved"); }, Cause::kPeer},
+          {"device at fault", [](auto& o) { o.failed(0, 72).said("Device"); }, Cause::kNode},
+          {"foreign 72", [](auto& o) { o.failed(0, 72); }, Cause::kFailure},
           {"peer lost", [](auto& o) { o.failed(0, 71).said("PeerLost"); }, Cause::kPeer},
           {"internal", [](auto& o) { o.failed(0, 70).said("Internal"); }, Cause::kFailure},
           {"volume", [](auto& o) { o.failed(0, 74).said("Volume"); }, Cause::kFailure},

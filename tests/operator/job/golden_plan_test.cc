@@ -168,6 +168,41 @@ std::vector<Situation> failures() {
        [](auto& seen) { seen.running(0).running(1).disruption("PreemptionByScheduler"); }},
       {"counts_a_lost_node_apart", make_job().running(),
        [](auto& seen) { seen.running(0).failed(1, {}).disruption("DeletionByTaintManager"); }},
+      {"avoids_the_node_of_a_device_at_fault", make_job().backoff_limit(0).running(),
+       [](auto& seen) {
+         seen.failed(0, 72).said("Device", "AllReduce", "[cuda] an Xid").node("node-3").running(1);
+       }},
+      {"fails_when_an_avoided_node_got_the_pod",
+       [] {
+         auto job = make_job().running();
+         job.status().avoid_nodes = {"localhost"};
+         return job;
+       }(),
+       [](auto& seen) { seen.failed(0, 72).said("Device").node("localhost").running(1); }},
+      {"fails_on_a_ninth_node_whose_device_is_at_fault",
+       [] {
+         auto job = make_job().running();
+         job.status().avoid_nodes = {"a", "b", "c", "d", "e", "f", "g", "h"};
+         return job;
+       }(),
+       [](auto& seen) { seen.failed(0, 72).said("Device").node("i").running(1); }},
+      {"says_what_it_avoids_where_no_node_is_left",
+       [] {
+         auto job = make_job().queued();
+         job.status().avoid_nodes = {"node-1", "node-2"};
+         return job;
+       }(),
+       [](auto& seen) {
+         seen.pending(0).reason("Unschedulable", "0/2 nodes are available");
+         seen.pending(1);
+       }},
+      {"forgets_what_it_avoids_when_suspended",
+       [] {
+         auto job = make_job().suspend().running();
+         job.status().avoid_nodes = {"node-1"};
+         return job;
+       }(),
+       [](auto& seen) { seen.running(0).running(1); }},
       {"counts_a_vanished_pod_as_preemption", make_job().running(),
        [](auto& seen) { seen.running(0); }},
       {"takes_the_cause_of_a_pod_that_failed_and_vanished", make_job().running(),

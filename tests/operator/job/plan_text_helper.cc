@@ -1,6 +1,7 @@
 #include "tests/operator/job/plan_text_helper.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,6 +55,8 @@ std::string status_changes(const job::Status& before, const job::Status& after) 
   changed("image", before.image, after.image);
   changed("keysSecret", before.keys_secret, after.keys_secret);
   changed("backoffStep", before.backoff_step, after.backoff_step);
+  changed("avoidNodes", fmt::format("{}", fmt::join(before.avoid_nodes, " ")),
+          fmt::format("{}", fmt::join(after.avoid_nodes, " ")));
   const auto awaited = [](const job::Status& status) {
     return std::ranges::count(status.replacements, true, &job::Replacement::awaited);
   };

@@ -16,7 +16,9 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorStreamCaptureUnjoined";
     case cudaErrorStreamCaptureIsolation:
       return "cudaErrorStreamCaptureIsolation";
-    case cudaErrorInvalidValue:
+    case cudaErrorECCUncorrectable:
+      return "cudaErrorECCUncorrectable";
+    default:
       break;
   }
   return "cudaErrorInvalidValue";

@@ -10,6 +10,7 @@
 #include "tests/support/cuda_host/cuda_runtime.h"
 #include "tests/support/model_run.h"
 #include "tests/support/operation_cases.h"
+#include "trainer/backend/cuda/check.h"
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/contract/error.h"
 
@@ -61,6 +62,21 @@ TEST(CudaHostDeathTest, a_barrier_that_half_the_threads_reach_is_told_by_the_ker
         cudaStreamSynchronize(bench.stream);
       },
       "kernel half_wait_kernel: not all of 8 threads reach a barrier: 4 wait");
+}
+
+TEST(CudaCheck, tells_a_fault_of_the_device_from_an_error_of_ours) {
+  const auto code_of = [](cudaError_t result) {
+    try {
+      backend::cuda::check(result, "waiting for a step");
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ExitCode::kDone;
+  };
+  EXPECT_EQ(code_of(cudaSuccess), ExitCode::kDone);
+  EXPECT_EQ(code_of(cudaErrorInvalidValue), ExitCode::kInternal);
+  EXPECT_EQ(code_of(cudaErrorECCUncorrectable), ExitCode::kDevice);
+  EXPECT_EQ(code_of(cudaErrorIllegalAddress), ExitCode::kDevice);
 }
 
 // Each warp's lanes rotated by one step of a butterfly, and which thread came first.
