@@ -1,5 +1,7 @@
 #include "tests/support/operation_cases.h"
 
+#include <algorithm>
+
 namespace coxswain::test {
 
 namespace {
@@ -87,10 +89,94 @@ std::vector<OperationCase> operation_cases() {
        [=](Builder& b) {
          return head(b, b.tanh(b.flatten(b.conv(0, "c1", 9, 3, 1, 1, true, kInit))));
        }},
+      {"conv_in_groups",
+       {1, 12, 7, 9},
+       [=](Builder& b) {
+         const int x = b.relu(b.conv(0, "c1", 18, 3, 1, 1, true, kInit, 3));
+         return head(b, b.tanh(b.conv(x, "c2", 64, 1, 2, 0, false, kInit, 2)));
+       }},
+      {"conv_in_groups_of_a_block",
+       {1, 3, 6, 7},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 64, 3, 1, 1, false, kInit);
+         return head(b, b.conv(x, "c2", 32, 3, 2, 1, true, kInit, 2));
+       }},
+      {"depthwise",
+       {1, 3, 9, 8},
+       [=](Builder& b) {
+         int x = b.conv(0, "c1", 21, 3, 1, 1, false, kInit);
+         x = b.relu6(b.batch_norm(b.conv(x, "d1", 21, 3, 1, 1, false, kInit, 21), "n1"));
+         x = b.conv(x, "c2", 32, 1, 1, 0, false, kInit);
+         x = b.relu(b.conv(x, "d2", 32, 5, 2, 2, true, kInit, 32));
+         return head(b, b.conv(x, "d3", 64, 3, 1, 0, true, kInit, 32));
+       }},
+      {"depthwise_of_a_fixed_norm",
+       {1, 16, 6, 6},
+       [=](Builder& b) {
+         const int x = b.batch_norm(0, "data", 2e-5F, /*fixed_gamma=*/true);
+         return head(b, b.conv(x, "c1", 16, 3, 1, 1, false, kInit, 16));
+       }},
+      {"concat_in_blocks",
+       {1, 3, 6, 5},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 32, 3, 1, 1, true, kInit);
+         const int left = b.relu(b.conv(x, "c2", 16, 1, 1, 0, true, kInit));
+         const int right = b.relu(b.conv(x, "c3", 48, 3, 1, 1, true, kInit));
+         return head(
+             b, b.conv(b.max_pool(b.concat({left, right}), 2, 2), "c4", 16, 1, 1, 0, true, kInit));
+       }},
+      {"concat_odd_channels",
+       {1, 3, 6, 7},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 5, 3, 1, 1, true, kInit);
+         const int y = b.concat({x, 0, b.sigmoid(x), x});
+         return head(b, b.tanh(b.batch_norm(y, "n1")));
+       }},
+      {"concat_after_a_pool_in_lanes",
+       {1, 2, 18, 18},
+       [=](Builder& b) {
+         const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
+         return head(b, b.concat({x, b.avg_pool(x, 3, 1, 1)}));
+       }},
+      {"concat_of_all_before",
+       {1, 3, 5, 5},
+       [=](Builder& b) {
+         std::vector<int> all{b.conv(0, "stem", 16, 3, 1, 1, false, kInit)};
+         for (int layer = 0; layer < 10; ++layer) {
+           const std::string name = std::to_string(layer);
+           const int x = b.relu(b.batch_norm(b.concat(all), "n" + name));
+           all.push_back(b.conv(x, "c" + name, layer < 5 ? 16 : 4, 3, 1, 1, false, kInit));
+         }
+         return head(b, b.global_avg_pool(b.concat(all)));
+       }},
+      {"curves",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
+         int x = b.sigmoid(b.conv(0, "c1", 12, 3, 1, 1, true, kInit));
+         x = b.silu(b.conv(x, "c2", 17, 3, 1, 1, true, kInit));
+         x = b.hard_swish(b.batch_norm(x, "n1"));
+         return head(b, b.clip(b.conv(x, "c3", 9, 3, 1, 1, true, kInit), -0.25F, 0.5F));
+       }},
+      {"curves_with_two_readers",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
+         const int x = b.batch_norm(b.conv(0, "c", 12, 3, 1, 1, true, kInit), "n");
+         const int y = b.add(b.sigmoid(x), b.silu(x));
+         return head(b, b.add(y, b.add(b.hard_swish(x), b.clip(x, -1, 1))));
+       }},
       {"global_avg_pool_logits",
        {1, 3, 6, 6},
        [=](Builder& b) { return b.global_avg_pool(b.conv(0, "c1", 7, 3, 1, 1, true, kInit)); }},
   };
+}
+
+std::vector<OperationCase> ungrouped_cases() {
+  std::vector<OperationCase> cases = operation_cases();
+  std::erase_if(cases, [](const OperationCase& c) {
+    const graph::Graph model = model_of(c);
+    return std::ranges::any_of(model.nodes, [](const graph::Node& n) { return n.groups != 1; });
+  });
+  return cases;
 }
 
 graph::Graph model_of(const OperationCase& c) {

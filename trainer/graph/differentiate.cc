@@ -81,6 +81,7 @@ class Differentiation {
       }
       return;
     }
+    if (operation(n.op).each_input) return to_each_input(i, gradient);
     const int input = n.inputs[0];
     const bool weights_apart = operation(n.op).weights_apart;
     if (weights_apart || !has_gradient_[at(input)]) {
@@ -93,6 +94,19 @@ class Differentiation {
     Step step{StepKind::kBackwardData, i, data_reads(i, gradient), {contribute(i, input)}, {}};
     if (!weights_apart) step.completes = parameters_of(i, false);
     program_.steps.push_back(std::move(step));
+  }
+
+  void to_each_input(int i, int gradient) {
+    for (std::size_t input = 0; input < node(i).inputs.size(); ++input) {
+      const int to = node(i).inputs[input];
+      if (!has_gradient_[at(to)]) continue;
+      program_.steps.push_back({StepKind::kBackwardData,
+                                i,
+                                data_reads(i, gradient),
+                                {contribute(i, to)},
+                                {},
+                                static_cast<int>(input)});
+    }
   }
 
   // What kBackwardData of a node needs: input, output, d(output), the first two as its rule says.

@@ -77,6 +77,13 @@ std::vector<Parameter> parameters(const Graph& graph) {
   return result;
 }
 
+std::int64_t first_channel(const Graph& graph, const Node& node, int input) {
+  std::int64_t channels = 0;
+  for (int i = 0; i < input; ++i)
+    channels += node_of(graph, node.inputs[static_cast<std::size_t>(i)]).shape.c;
+  return channels;
+}
+
 std::int64_t multiply_accumulates(const Graph& graph, int node) {
   const Shape& out = node_of(graph, node).shape;
   std::int64_t sum = 0;

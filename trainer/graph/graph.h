@@ -23,7 +23,12 @@ enum class Op {
   kRelu,
   kTanh,
   kGelu,
+  kSigmoid,
+  kSilu,       // x times its sigmoid
+  kHardSwish,  // x * min(max(x + 3, 0), 6) / 6
+  kClip,       // between Node::low and Node::high
   kAdd,
+  kConcat,  // along the channels, in the order of its inputs
   kMaxPool,
   kAvgPool,  // the mean over the cells of the window that lie inside: padding is not counted
   kGlobalAvgPool,
@@ -43,12 +48,12 @@ struct Initializer {
 };
 
 // The rule by which infer_shapes computes a weight's initializer from its fan-in and fan-out.
-// fan_in = C*R*S, fan_out = K*R*S; for Dense fan_in = in, fan_out = out.
+// fan_in = C/groups*R*S, fan_out = K*R*S; for Dense fan_in = in, fan_out = out.
 enum class WeightInit {
   kXavierUniform,  // U(+-sqrt(6 / (fan_in + fan_out))): Glorot; Keras, D2L (avg, magnitude 3)
   kHeNormalIn,     // N(0, sqrt(2 / fan_in)): MXNet's Xavier(gaussian, in, 2)
   kHeNormalOut,    // N(0, sqrt(2 / fan_out)): torchvision's convolutions
-  kSingaConv,      // N(0, sqrt(2 / (C*R*S + K)))
+  kSingaConv,      // N(0, sqrt(2 / (fan_in + K)))
   kSingaDense,     // N(0, sqrt(2 / (in + out)))
   kTorchDense,     // U(+-1/sqrt(fan_in)), the bias too
 };
@@ -74,10 +79,13 @@ struct Node {
   int kernel = 0;                // Conv2d, MaxPool, AvgPool: square window
   int stride = 1;
   int pad = 0;
+  int groups = 1;             // Conv2d: outputs of one read as many of C/groups inputs
   bool bias = false;          // Conv2d, Dense
   bool fixed_gamma = false;   // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
   float epsilon = 0;          // BatchNorm
   float rate = 0;             // Dropout: probability of zero
+  float low = 0;              // Clip
+  float high = 0;             // Clip
   float label_smoothing = 0;  // SoftmaxCrossEntropy
   WeightInit weight_init = WeightInit::kXavierUniform;
 
@@ -115,6 +123,9 @@ std::vector<int> reader_counts(const Graph& graph);
 std::vector<Parameter> parameters(const Graph& graph, int node);
 std::vector<Parameter> parameters(const Graph& graph);
 
+// Concat: the channel of its output at which those of its inputs[input] begin.
+std::int64_t first_channel(const Graph& graph, const Node& node, int input);
+
 // Forward multiply-accumulates of one sample, of one node or of all: each weight meets each
 // position of the output.
 std::int64_t multiply_accumulates(const Graph& graph, int node);
@@ -127,7 +138,7 @@ class Builder {
   int input() const { return 0; }
 
   int conv(int x, std::string name, std::int64_t channels, int kernel, int stride, int pad,
-           bool bias, WeightInit init) {
+           bool bias, WeightInit init, int groups = 1) {
     return append({.op = Op::kConv2d,
                    .name = std::move(name),
                    .inputs = {x},
@@ -135,6 +146,7 @@ class Builder {
                    .kernel = kernel,
                    .stride = stride,
                    .pad = pad,
+                   .groups = groups,
                    .bias = bias,
                    .weight_init = init});
   }
@@ -167,6 +179,16 @@ class Builder {
   int relu(int x) { return append({.op = Op::kRelu, .inputs = {x}}); }
   int tanh(int x) { return append({.op = Op::kTanh, .inputs = {x}}); }
   int gelu(int x) { return append({.op = Op::kGelu, .inputs = {x}}); }
+  int sigmoid(int x) { return append({.op = Op::kSigmoid, .inputs = {x}}); }
+  int silu(int x) { return append({.op = Op::kSilu, .inputs = {x}}); }
+  int hard_swish(int x) { return append({.op = Op::kHardSwish, .inputs = {x}}); }
+  int clip(int x, float low, float high) {
+    return append({.op = Op::kClip, .inputs = {x}, .low = low, .high = high});
+  }
+  int relu6(int x) { return clip(x, 0, 6); }
+  int concat(std::vector<int> inputs) {
+    return append({.op = Op::kConcat, .inputs = std::move(inputs)});
+  }
   int add(int a, int b) { return append({.op = Op::kAdd, .inputs = {a, b}}); }
   int global_avg_pool(int x) { return append({.op = Op::kGlobalAvgPool, .inputs = {x}}); }
   int flatten(int x) { return append({.op = Op::kFlatten, .inputs = {x}}); }

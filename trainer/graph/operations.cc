@@ -52,6 +52,12 @@ Shape same_shape(const Graph& graph, const Node& node) { return input_of(graph, 
 Shape conv_shape(const Graph& graph, const Node& node) {
   const Shape& in = input_of(graph, node).shape;
   require_channels(node, in);
+  if (node.groups < 1 || in.c % node.groups != 0 || node.channels % node.groups != 0) {
+    refuse(node,
+           fmt::format("{} groups: neither the {} channels of its input {} nor its {} outputs "
+                       "may leave a rest",
+                       node.groups, in.c, tensor::to_text(in), node.channels));
+  }
   return window_shape(node, in, node.channels);
 }
 
@@ -69,6 +75,26 @@ Shape add_shape(const Graph& graph, const Node& node) {
                              tensor::to_text(a.shape), b.name, tensor::to_text(b.shape)));
   }
   return a.shape;
+}
+
+Shape concat_shape(const Graph& graph, const Node& node) {
+  const Node& a = input_of(graph, node);
+  for (const int input : node.inputs) {
+    const Node& b = graph.nodes[static_cast<std::size_t>(input)];
+    if (b.shape.h == a.shape.h && b.shape.w == a.shape.w) continue;
+    refuse(node, fmt::format("its inputs differ in more than channels: {} is {}, {} is {}", a.name,
+                             tensor::to_text(a.shape), b.name, tensor::to_text(b.shape)));
+  }
+  const std::int64_t channels = first_channel(graph, node, static_cast<int>(node.inputs.size()));
+  return {a.shape.n, channels, a.shape.h, a.shape.w};
+}
+
+Shape clip_shape(const Graph& graph, const Node& node) {
+  if (!(node.low < node.high)) {
+    refuse(node, fmt::format("clips between {} and {}: the first must be the smaller", node.low,
+                             node.high));
+  }
+  return input_of(graph, node).shape;
 }
 
 Shape pool_shape(const Graph& graph, const Node& node) {
@@ -146,10 +172,10 @@ std::vector<Parameter> weight_and_bias(const Graph& graph, int index,
   return result;
 }
 
-// (K, C, R, S)
+// (K, C/groups, R, S)
 std::vector<Parameter> conv_parameters(const Graph& graph, int index) {
   const Node& node = graph.nodes[static_cast<std::size_t>(index)];
-  const std::int64_t in = input_of(graph, node).shape.c;
+  const std::int64_t in = input_of(graph, node).shape.c / node.groups;
   const std::int64_t window = std::int64_t{node.kernel} * node.kernel;
   return weight_and_bias(graph, index, {node.channels, in, node.kernel, node.kernel}, in * window,
                          node.channels * window);
@@ -223,11 +249,36 @@ constexpr std::array kOperations{
               .reads_input = true,
               .forward = kTranscendental,
               .backward = kTranscendental},
+    Operation{.op = Op::kSigmoid,
+              .name = "sigmoid",
+              .shape = same_shape,
+              .reads_output = true,
+              .forward = kTranscendental,
+              .backward = kTranscendental},
+    Operation{.op = Op::kSilu,
+              .name = "silu",
+              .shape = same_shape,
+              .reads_input = true,
+              .forward = kTranscendental,
+              .backward = kTranscendental},
+    Operation{.op = Op::kHardSwish, .name = "hardswish", .shape = same_shape, .reads_input = true},
+    Operation{.op = Op::kClip,
+              .name = "clip",
+              .shape = clip_shape,
+              .reads_output = true,
+              .forward = kExact,
+              .backward = kExact},
     Operation{.op = Op::kAdd,
               .name = "add",
               .shape = add_shape,
               .passes_gradient = true,
               .fuses = Fuses::kAfter},
+    Operation{.op = Op::kConcat,
+              .name = "concat",
+              .shape = concat_shape,
+              .each_input = true,
+              .forward = kExact,
+              .backward = kExact},
     Operation{.op = Op::kMaxPool,
               .name = "maxpool",
               .shape = pool_shape,
@@ -263,6 +314,8 @@ std::string attributes_text(const Node& node) {
   if (node.kernel != 0) {
     text += fmt::format(" kernel={} stride={} pad={}", node.kernel, node.stride, node.pad);
   }
+  if (node.groups != 1) text += fmt::format(" groups={}", node.groups);
+  if (node.op == Op::kClip) text += fmt::format(" low={} high={}", node.low, node.high);
   if (node.bias) text += " bias";
   if (node.epsilon != 0) text += fmt::format(" epsilon={}", node.epsilon);
   if (node.fixed_gamma) text += " fixed-gamma";

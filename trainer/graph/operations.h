@@ -43,6 +43,7 @@ struct Operation {
   bool weights_apart = false;
   bool reads_input = false;
   bool reads_output = false;
+  bool each_input = false;       // one step for every input that needs a gradient: Step::input
   bool passes_gradient = false;  // no step at all: d(output) is every input's gradient as it stands
 
   // A Relu before it may take its derivative at this operation's output: each of its elements is

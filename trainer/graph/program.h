@@ -29,7 +29,8 @@ enum class StepKind {
   // input, [output,] d(output) -> parameter gradients
   kBackwardWeights,
   // [input,] [output,] d(output) -> this node's contribution to d(input). BatchNorm: parameter
-  // gradients as well, and its own activation's derivative.
+  // gradients as well, and its own activation's derivative. Concat: one such step for each of its
+  // inputs.
   kBackwardData,
 };
 
@@ -46,6 +47,7 @@ struct Step {
   std::vector<int> reads;
   std::vector<int> writes;
   std::vector<int> completes;  // Program::parameters whose gradients are final after this step
+  int input = 0;               // which of the node's inputs kBackwardData is about
   bool operator==(const Step&) const = default;
 };
 

@@ -67,8 +67,7 @@ void expect_gradients_match(const graph::Graph& model, std::uint64_t seed, int m
     const std::vector<float> gradients = run.gradients(s.name);
     const std::size_t stride = gradients.size() / static_cast<std::size_t>(most) + 1;
     for (std::size_t i = 0; i < gradients.size(); i += stride) {
-      const Difference d =
-          difference(run, run.weights(s.name)[i]);  // canonical: the reference
+      const Difference d = difference(run, run.weights(s.name)[i]);  // canonical: the reference
       ++all;
       if (!d.smooth) continue;
       ++smooth;
@@ -114,6 +113,27 @@ const Row kRows[] = {
     {"tanh_alone", [](Builder& b, int x) { return b.tanh(b.avg_pool(x, 2, 1)); }},
     {"tanh_of_flat", [](Builder& b, int x) { return b.tanh(b.flatten(x)); }},
     {"gelu", [](Builder& b, int x) { return b.gelu(x); }},
+    {"sigmoid", [](Builder& b, int x) { return b.sigmoid(x); }},
+    {"silu", [](Builder& b, int x) { return b.silu(x); }},
+    {"hard_swish", [](Builder& b, int x) { return b.hard_swish(x); }},
+    {"clip", [](Builder& b, int x) { return b.clip(x, -0.3F, 0.4F); }},
+    {"conv_in_groups_stride_2",
+     [](Builder& b, int x) { return b.conv(x, "c", 6, 3, 2, 1, true, kInit, 2); }},
+    {"depthwise", [](Builder& b, int x) { return b.conv(x, "c", 4, 3, 1, 1, true, kInit, 4); }},
+    {"depthwise_of_two_outputs",
+     [](Builder& b, int x) { return b.relu6(b.conv(x, "c", 8, 3, 1, 0, false, kInit, 4)); }},
+    {"concat",
+     [](Builder& b, int x) {
+       const int y = b.tanh(b.conv(x, "c1", 3, 3, 1, 1, true, kInit));
+       return b.conv(b.concat({x, y}), "c2", 5, 3, 1, 1, true, kInit);
+     }},
+    {"concat_with_the_image_and_twice",
+     [](Builder& b, int x) { return b.tanh(b.concat({x, b.input(), x})); }},
+    {"concat_of_relu_and_pool",
+     [](Builder& b, int x) {
+       const int y = b.relu(x);
+       return b.add(b.concat({y, b.max_pool(y, 3, 1, 1)}), b.conv(y, "c", 8, 1, 1, 0, true, kInit));
+     }},
     {"max_pool", [](Builder& b, int x) { return b.max_pool(x, 2, 2); }},
     {"max_pool_overlapping_pad", [](Builder& b, int x) { return b.max_pool(x, 3, 2, 1); }},
     {"max_pool_of_relu", [](Builder& b, int x) { return b.max_pool(b.relu(x), 2, 2); }},
@@ -191,7 +211,7 @@ graph::Graph random_graph(std::mt19937_64& random) {
   int rows = 7;  // of the smaller side
   std::vector<int> addable{x};
   for (int layer = 0; layer < 5; ++layer) {
-    switch (any(9)) {
+    switch (any(12)) {
       case 0:
         x = b.conv(x, fmt::format("c{}", layer), 4, 3, 1, 1, any(2) == 0, kInit);
         break;
@@ -214,6 +234,16 @@ graph::Graph random_graph(std::mt19937_64& random) {
         x = b.max_pool(x, 3, 1, 1);
         break;
       case 7:
+        x = b.silu(x);
+        break;
+      case 8:
+        x = b.conv(x, fmt::format("d{}", layer), 4, 3, 1, 1, false, kInit, 4);
+        break;
+      case 9:
+        x = b.concat({x, addable[static_cast<std::size_t>(any(static_cast<int>(addable.size())))]});
+        x = b.conv(x, fmt::format("c{}", layer), 4, 1, 1, 0, true, kInit, 2);
+        break;
+      case 10:
         x = b.add(x, addable[static_cast<std::size_t>(any(static_cast<int>(addable.size())))]);
         break;
       default:

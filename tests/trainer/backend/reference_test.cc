@@ -69,6 +69,27 @@ TEST(ReferenceConvolution, adds_over_input_channels) {
               ElementsAre(31, 42, 62, 84));
 }
 
+TEST(ReferenceConvolution, reads_the_channels_of_its_group_alone) {
+  const Node node{.op = Op::kConv2d, .kernel = 1, .groups = 2, .shape = {1, 4, 1, 1}};
+  const Values weight{1, 10, 2, 20, 3, 30, 4, 40};  // four outputs, of two inputs each
+  EXPECT_THAT(forward_of(node, {{1, 4, 1, 1}, {1, 2, 3, 4}, weight}),
+              ElementsAre(21, 42, 129, 172));
+}
+
+TEST(ReferenceConcat, puts_channels_in_order_and_takes_them_apart) {
+  const Node node{.op = Op::kConcat, .shape = {2, 3, 1, 2}};
+  const Values a{1, 2, 3, 4};  // one channel, two samples
+  const Values b{5, 6, 7, 8, 9, 10, 11, 12};
+  Values y(12);
+  reference::loops_of(node.op).forward(
+      {.node = node, .in = {2, 1, 1, 2}, .inputs = {a, b}, .out = y});
+  EXPECT_THAT(y, ElementsAre(1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12));
+  Values d_b(8);
+  reference::loops_of(node.op).backward_data(
+      {.node = node, .in = {2, 2, 1, 2}, .d_y = y, .out = d_b, .first_channel = 1});
+  EXPECT_EQ(d_b, b);
+}
+
 TEST(ReferenceDense, multiplies_rows_by_the_matrix) {
   const Node node{.op = Op::kDense, .channels = 2, .shape = {2, 2, 1, 1}};
   EXPECT_THAT(forward_of(node, {{2, 3, 1, 1}, {1, 2, 3, 4, 5, 6}, {1, 0, 1, 0, 2, 0}, {0, 1}}),
@@ -109,6 +130,34 @@ TEST(ReferenceGelu, has_known_values) {
   EXPECT_NEAR(y[0], -0.15865526, 1e-7);  // x times the normal distribution function
   EXPECT_EQ(y[1], 0);
   EXPECT_NEAR(y[2], 1.9544997, 1e-6);
+}
+
+TEST(ReferenceCurves, have_known_values_and_pass_a_nan_on) {
+  const auto value = [](Op op, float x) {
+    const Node node{.op = op, .low = 0, .high = 6, .shape = {1, 1, 1, 1}};
+    return forward_of(node, {{1, 1, 1, 1}, {x}})[0];
+  };
+  EXPECT_NEAR(value(Op::kSigmoid, 1), 0.7310586, 1e-7);
+  EXPECT_EQ(value(Op::kSigmoid, -200), 0);
+  EXPECT_NEAR(value(Op::kSilu, -1), -0.2689414, 1e-7);
+  EXPECT_NEAR(value(Op::kHardSwish, 1), 2.0 / 3, 1e-7);
+  EXPECT_EQ(value(Op::kHardSwish, -3.5F), 0);
+  EXPECT_EQ(value(Op::kHardSwish, 3.5F), 3.5F);
+  EXPECT_EQ(value(Op::kClip, -1), 0);
+  EXPECT_EQ(value(Op::kClip, 5.5F), 5.5F);
+  EXPECT_EQ(value(Op::kClip, 7), 6);
+  for (const Op op : {Op::kSigmoid, Op::kSilu, Op::kHardSwish, Op::kClip})
+    EXPECT_TRUE(std::isnan(value(op, kNaN))) << static_cast<int>(op);
+}
+
+TEST(ReferenceClip, has_no_slope_at_its_ends) {
+  const Node node{.op = Op::kClip, .low = 0, .high = 6, .shape = {1, 4, 1, 1}};
+  const Values y{0, 3, 5.5F, 6};
+  const Values d_y{1, 2, 3, 4};
+  Values d_x(4);
+  reference::loops_of(node.op).backward_data(
+      {.node = node, .in = {1, 4, 1, 1}, .y = y, .d_y = d_y, .out = d_x});
+  EXPECT_THAT(d_x, ElementsAre(0, 2, 3, 0));
 }
 
 Batch batch_of(const std::vector<std::int32_t>& labels, std::int64_t valid) {

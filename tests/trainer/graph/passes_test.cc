@@ -56,6 +56,26 @@ const Refusal kRefusals[] = {
        return b.finish(b.dense(b.add(x, b.input()), "fc", 2, true, kInit), 0);
      },
      {"layer add1", "c1 is 2x3x2x2", "input is 2x3x4x4"}},
+    {"groups that leave a rest",
+     [] {
+       Builder b({1, 4, 4, 4});
+       return b.finish(
+           b.dense(b.conv(b.input(), "c1", 8, 3, 1, 1, false, kInit, 3), "fc", 2, true, kInit), 0);
+     },
+     {"layer c1", "3 groups", "4 channels", "2x4x4x4", "8 outputs"}},
+    {"concat of different sizes",
+     [] {
+       Builder b({1, 3, 4, 4});
+       const int x = b.conv(b.input(), "c1", 3, 3, 1, 0, false, kInit);
+       return b.finish(b.dense(b.concat({b.input(), x}), "fc", 2, true, kInit), 0);
+     },
+     {"layer concat1", "input is 2x3x4x4", "c1 is 2x3x2x2"}},
+    {"clip of everything",
+     [] {
+       Builder b({1, 3, 4, 4});
+       return b.finish(b.dense(b.clip(b.input(), 6, 6), "fc", 2, true, kInit), 0);
+     },
+     {"layer clip1", "between 6 and 6"}},
     {"loss on an image",
      [] {
        Builder b({1, 3, 4, 4});
@@ -192,6 +212,12 @@ const Fusion kFusions[] = {
        return b.add(x, x);
      },
      "batchnorm+relu add dense"},
+    {[](Builder& b) { return b.relu6(b.batch_norm(0, "n")); }, "batchnorm clip dense"},
+    {[](Builder& b) {
+       const int x = b.relu(b.batch_norm(0, "n"));
+       return b.relu(b.concat({x, 0}));
+     },
+     "batchnorm+relu concat relu dense"},
     {[](Builder& b) { return b.flatten(b.batch_norm(0, "n")); }, "batchnorm dense"},
     {[](Builder& b) { return b.flatten(0); }, "dense"},
     {[](Builder& b) { return b.tanh(b.flatten(0)); }, "flatten tanh dense"},

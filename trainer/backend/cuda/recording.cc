@@ -95,6 +95,43 @@ void record_gelu(Recording& r, const Step& step, const StepBuffers& b) {
   });
 }
 
+void record_curve(Recording& r, const Step& step, const StepBuffers& b) {
+  const Node& node = r.node(step.node);
+  const std::int64_t count = node.shape.elements();
+  const Curve wanted{node.op, node.low, node.high};
+  if (step.kind == StepKind::kForward) {
+    r.tape.add({b.inputs[0], b.out}, [=, &queue = r.queue](const Addresses& at) {
+      curve(queue, wanted, at.at(b.inputs[0]), at.at(b.out), count);
+    });
+    return;
+  }
+  const int given = b.y >= 0 ? b.y : b.inputs[0];
+  r.tape.add({given, b.d_y, b.out}, [=, &queue = r.queue](const Addresses& at) {
+    curve_backward(queue, wanted, at.at(given), at.at(b.d_y), at.at(b.out), count);
+  });
+}
+
+void record_concat(Recording& r, const Step& step, const StepBuffers& b) {
+  const Node& node = r.node(step.node);
+  const std::int64_t pixels = node.shape.n * node.shape.h * node.shape.w;
+  const auto record_part = [&](int input, int part) {
+    const std::int64_t channels = r.node(node.inputs[static_cast<std::size_t>(input)]).shape.c;
+    const Channels in_whole{node.shape.c, graph::first_channel(r.program.graph, node, input)};
+    const Channels alone{channels, 0};
+    const bool forward = step.kind == StepKind::kForward;
+    const int whole = forward ? b.out : b.d_y;
+    r.tape.add({whole, part}, [=, &queue = r.queue](const Addresses& at) {
+      if (forward) {
+        copy_channels(queue, at.at(part), alone, at.at(whole), in_whole, channels, pixels);
+      } else {
+        copy_channels(queue, at.at(whole), in_whole, at.at(part), alone, channels, pixels);
+      }
+    });
+  };
+  if (step.kind != StepKind::kForward) return record_part(step.input, b.out);
+  for (std::size_t i = 0; i < b.inputs.size(); ++i) record_part(static_cast<int>(i), b.inputs[i]);
+}
+
 // What is flat is in the order (C, H, W).
 void record_flatten(Recording& r, const Step& step, const StepBuffers& b) {
   const Shape in = r.input_of(r.node(step.node)).shape;
@@ -165,8 +202,15 @@ void record_operation(Recording& r, const Step& step, const StepBuffers& b) {
       return record_activation(r, step, b, Activation::kTanh);
     case Op::kGelu:
       return record_gelu(r, step, b);
+    case Op::kSigmoid:
+    case Op::kSilu:
+    case Op::kHardSwish:
+    case Op::kClip:
+      return record_curve(r, step, b);
     case Op::kAdd:
       return record_sum(r, b.inputs, node.activation, -1, b.out, node.shape.elements());
+    case Op::kConcat:
+      return record_concat(r, step, b);
     case Op::kMaxPool:
     case Op::kAvgPool:
     case Op::kGlobalAvgPool:

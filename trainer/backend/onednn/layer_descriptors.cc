@@ -75,6 +75,12 @@ Window window_of(const Node& node) {
           .pad_high = pad};
 }
 
+Dims conv_weight_dims(const Node& node, const tensor::Shape& input) {
+  if (node.groups == 1) return {node.channels, input.c, node.kernel, node.kernel};
+  return {node.groups, node.channels / node.groups, input.c / node.groups, node.kernel,
+          node.kernel};
+}
+
 tensor::DataType data_type_of(const Desc& desc) {
   return type_of(desc) == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
 }

@@ -32,6 +32,10 @@ dnnl::primitive_attr user_scratchpad();
 dnnl::primitive_attr with_activation(graph::Activation activation);  // as a post-op
 Window window_of(const graph::Node& node);
 
+// (K, C, R, S), of more than one group (groups, K/groups, C/groups, R, S): the same bytes where
+// they are row-major.
+Dims conv_weight_dims(const graph::Node& node, const tensor::Shape& input);
+
 // The order of activations in lanes_convolution.h.
 Desc lanes_order(const tensor::Shape& shape, Type type);
 bool is_lanes_order(const Desc& desc);

@@ -45,6 +45,13 @@ using PoolBackward = dnnl::pooling_backward::primitive_desc;
 using EltwiseForward = dnnl::eltwise_forward::primitive_desc;
 using EltwiseBackward = dnnl::eltwise_backward::primitive_desc;
 
+// Value. An element-wise function and its two numbers.
+struct Eltwise {
+  dnnl::algorithm algorithm;
+  float alpha = 0;
+  float beta = 0;
+};
+
 // Value. How a norm's scale and shift, kept as one array of 2C floats, are handed to the primitive.
 struct NormArgument {
   int id;
@@ -138,14 +145,17 @@ inline PoolBackward pool_backward(const dnnl::engine& engine, dnnl::algorithm al
           {0, 0}, w.pad_low, w.pad_high, hint,   attr};
 }
 
-inline EltwiseForward eltwise_forward(const dnnl::engine& engine, dnnl::algorithm algorithm,
+// x * min(max(alpha x + beta, 0), 1)
+inline Eltwise hard_swish() { return {dnnl::algorithm::eltwise_hardswish, 1.F / 6, 0.5F}; }
+inline EltwiseForward eltwise_forward(const dnnl::engine& engine, const Eltwise& f,
                                       const Desc& data, const dnnl::primitive_attr& attr) {
-  return {engine, dnnl::prop_kind::forward_training, algorithm, data, data, 0.F, 0.F, attr};
+  return {engine, dnnl::prop_kind::forward_training, f.algorithm, data, data, f.alpha, f.beta,
+          attr};
 }
-inline EltwiseBackward eltwise_backward(const dnnl::engine& engine, dnnl::algorithm algorithm,
+inline EltwiseBackward eltwise_backward(const dnnl::engine& engine, const Eltwise& f,
                                         const Desc& data, const EltwiseForward& hint,
                                         const dnnl::primitive_attr& attr) {
-  return {engine, algorithm, data, data, data, 0.F, 0.F, hint, attr};
+  return {engine, f.algorithm, data, data, data, f.alpha, f.beta, hint, attr};
 }
 inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm) {
   operations.append_eltwise(algorithm, 0.F, 0.F);
@@ -249,14 +259,15 @@ inline PoolBackward pool_backward(const dnnl::engine& engine, dnnl::algorithm al
       {algorithm, source, output, w.strides, w.kernel, w.pad_low, w.pad_high}, attr, engine, hint};
 }
 
-inline EltwiseForward eltwise_forward(const dnnl::engine& engine, dnnl::algorithm algorithm,
+inline Eltwise hard_swish() { return {dnnl::algorithm::eltwise_hardswish}; }
+inline EltwiseForward eltwise_forward(const dnnl::engine& engine, const Eltwise& f,
                                       const Desc& data, const dnnl::primitive_attr& attr) {
-  return {{dnnl::prop_kind::forward_training, algorithm, data, 0.F, 0.F}, attr, engine};
+  return {{dnnl::prop_kind::forward_training, f.algorithm, data, f.alpha, f.beta}, attr, engine};
 }
-inline EltwiseBackward eltwise_backward(const dnnl::engine& engine, dnnl::algorithm algorithm,
+inline EltwiseBackward eltwise_backward(const dnnl::engine& engine, const Eltwise& f,
                                         const Desc& data, const EltwiseForward& hint,
                                         const dnnl::primitive_attr& attr) {
-  return {{algorithm, data, data, 0.F, 0.F}, attr, engine, hint};
+  return {{f.algorithm, data, data, f.alpha, f.beta}, attr, engine, hint};
 }
 inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm) {
   operations.append_eltwise(1.F, algorithm, 0.F, 0.F);

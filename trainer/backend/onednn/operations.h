@@ -28,7 +28,12 @@ extern const Recorder kBatchNorm;
 extern const Recorder kRelu;
 extern const Recorder kTanh;
 extern const Recorder kGelu;
+extern const Recorder kSigmoid;
+extern const Recorder kSilu;
+extern const Recorder kHardSwish;
+extern const Recorder kClip;
 extern const Recorder kAdd;
+extern const Recorder kConcat;
 extern const Recorder kMaxPool;
 extern const Recorder kAvgPool;
 extern const Recorder kGlobalAvgPool;
@@ -53,8 +58,18 @@ inline const Recorder& recorder_of(graph::Op op) {
       return kTanh;
     case Op::kGelu:
       return kGelu;
+    case Op::kSigmoid:
+      return kSigmoid;
+    case Op::kSilu:
+      return kSilu;
+    case Op::kHardSwish:
+      return kHardSwish;
+    case Op::kClip:
+      return kClip;
     case Op::kAdd:
       return kAdd;
+    case Op::kConcat:
+      return kConcat;
     case Op::kMaxPool:
       return kMaxPool;
     case Op::kAvgPool:

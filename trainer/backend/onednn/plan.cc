@@ -88,7 +88,7 @@ void deliver(Plan& plan, int edge, const Tensor& tensor) {
 }
 
 void record_tanh(Plan& plan, const Tensor& values) {
-  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), dnnl::algorithm::eltwise_tanh,
+  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), {dnnl::algorithm::eltwise_tanh},
                                               values.desc, user_scratchpad());
   plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
                 {{DNNL_ARG_SRC, values}, {DNNL_ARG_DST, values}});
@@ -140,7 +140,7 @@ Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const 
 }
 
 Dims conv_weight_dims(const Plan& plan, const Node& node) {
-  return {node.channels, plan.input_of(node).shape.c, node.kernel, node.kernel};
+  return conv_weight_dims(node, plan.input_of(node).shape);
 }
 
 }  // namespace coxswain::backend::onednn

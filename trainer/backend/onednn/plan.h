@@ -86,7 +86,7 @@ Tensor stored_weights(const Plan& plan, const tensor::Segment& segment, const Di
 // The node's weights as its products take them: as they are stored, or a copy rounded to fp16.
 Tensor product_weights(Plan& plan, const Node& node, const Dims& dims);
 Tensor stored_gradients(const Plan& plan, const tensor::Segment& segment, const Dims& dims);
-Dims conv_weight_dims(const Plan& plan, const Node& node);  // (K, C, R, S)
+Dims conv_weight_dims(const Plan& plan, const Node& node);
 
 // d(input) of a convolution that only a BatchNorm with fixed gamma reads, itself without a gradient
 // to give (MXNet's bn_data): nothing but its channel sums, beta's gradient, is needed. They follow

@@ -32,8 +32,8 @@ bool needs_only_channel_sums(const Plan& plan, const Step& conv_data) {
     if (std::ranges::count(step.reads, conv_data.writes[0]) == 0) return true;
     return step.kind == StepKind::kBackwardWeights && step.node == node.inputs[0];
   });
-  return norm && read_there_alone && node.kernel <= kMaxTapKernel && node.channels % 16 == 0 &&
-         d_y == Desc(to_dims(node.shape), type_of(d_y), Tag::aBcd16b);
+  return norm && read_there_alone && node.groups == 1 && node.kernel <= kMaxTapKernel &&
+         node.channels % 16 == 0 && d_y == Desc(to_dims(node.shape), type_of(d_y), Tag::aBcd16b);
 }
 
 void record_channel_sums(Plan& plan, const Step& conv_data, float* sums) {

@@ -34,7 +34,7 @@ bool is_reference(const Kernel& kernel) {
 
 // The tensors of a convolution, their inner orders left to oneDNN.
 LayerDescs conv_descs(const Node& node, const tensor::Shape& input, Type type, Type weights_type) {
-  const Dims weights{node.channels, input.c, node.kernel, node.kernel};
+  const Dims weights = conv_weight_dims(node, input);
   const Desc bias = node.bias ? plain({node.channels}, Type::f32) : Desc();
   return {any_order(to_dims(input), type), any_order(weights, weights_type), bias,
           any_order(to_dims(node.shape), type)};
@@ -98,7 +98,7 @@ ConvKernels make_kernels(const dnnl::engine& engine, const LayerSetting& setting
                    program.training,
                    has_step(program, setting.node, StepKind::kBackwardData)};
   const bool winograd = setting.winograd && type == Type::f32 && node.kernel == 3 &&
-                        node.stride == 1 && input.c >= 16;
+                        node.stride == 1 && node.groups == 1 && input.c >= 16;
   if (winograd) {
     ConvKernels kernels = kernels_of(c, type, dnnl::algorithm::convolution_auto);
     if (!uses_reference(kernels)) return kernels;
@@ -118,7 +118,7 @@ std::optional<LanesConvolution> lanes_convolution(const Program& program, int in
     }
   }
   const bool shape = node.stride == 1 && node.pad == 0 && (node.kernel == 3 || node.kernel == 5) &&
-                     node.channels % 16 != 0 && to_type(node.type) == type;
+                     node.groups == 1 && node.channels % 16 != 0 && to_type(node.type) == type;
   const tensor::DataType data =
       type == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
   // Tanh is a pass of its own, over values that bf16 would have rounded already.

@@ -1,5 +1,3 @@
-#include <array>
-
 #include "trainer/backend/onednn/operations.h"
 #include "trainer/backend/onednn/vector_loops.h"
 
@@ -11,23 +9,41 @@ std::int64_t stored_elements(const Desc& desc) {
   return static_cast<std::int64_t>(desc.get_size()) / tensor::size_of(data_type_of(desc));
 }
 
-template <dnnl::algorithm algorithm>
+Eltwise eltwise_of(const Node& node) {
+  switch (node.op) {
+    case graph::Op::kRelu:
+      return {dnnl::algorithm::eltwise_relu_use_dst_for_bwd};
+    case graph::Op::kTanh:
+      return {dnnl::algorithm::eltwise_tanh_use_dst_for_bwd};
+    case graph::Op::kSigmoid:
+      return {dnnl::algorithm::eltwise_logistic_use_dst_for_bwd};
+    case graph::Op::kSilu:
+      return {dnnl::algorithm::eltwise_swish, 1};
+    case graph::Op::kHardSwish:
+      return hard_swish();
+    case graph::Op::kClip:
+      return {dnnl::algorithm::eltwise_clip_v2_use_dst_for_bwd, node.low, node.high};
+    default:
+      return {dnnl::algorithm::eltwise_gelu_erf};
+  }
+}
+
 void activation_forward(Plan& plan, const Step& step) {
   const Tensor& source = plan.edge(step.reads[0]);
-  const EltwiseForward& kernel = plan.keep(
-      step.node, eltwise_forward(plan.tape.engine(), algorithm, source.desc, user_scratchpad()));
+  const EltwiseForward& kernel =
+      plan.keep(step.node, eltwise_forward(plan.tape.engine(), eltwise_of(plan.node(step.node)),
+                                           source.desc, user_scratchpad()));
   const Tensor output = plan.tape.new_tensor(source.desc);
   plan.tape.add(dnnl::eltwise_forward(kernel), kernel.scratchpad_desc(),
                 {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}});
   deliver(plan, step.writes[0], output);
 }
 
-template <dnnl::algorithm algorithm>
 void activation_backward(Plan& plan, const Step& step) {
   const bool from_output = step.reads[0] == step.node;
   const Desc& desc = plan.edge(plan.node(step.node).inputs[0]).desc;
   const EltwiseBackward kernel =
-      eltwise_backward(plan.tape.engine(), algorithm, desc,
+      eltwise_backward(plan.tape.engine(), eltwise_of(plan.node(step.node)), desc,
                        plan.kept_of<EltwiseForward>(step.node), user_scratchpad());
   const Tensor gradient = plan.tape.new_tensor(desc);
   plan.tape.add(
@@ -38,9 +54,7 @@ void activation_backward(Plan& plan, const Step& step) {
   deliver(plan, step.writes[0], gradient);
 }
 
-template <dnnl::algorithm algorithm>
-constexpr Recorder kActivation{.forward = activation_forward<algorithm>,
-                               .backward_data = activation_backward<algorithm>};
+constexpr Recorder kActivation{.forward = activation_forward, .backward_data = activation_backward};
 
 void add(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
@@ -71,9 +85,13 @@ void flatten(Plan& plan, const Step& step) {
 
 }  // namespace
 
-const Recorder kRelu = kActivation<dnnl::algorithm::eltwise_relu_use_dst_for_bwd>;
-const Recorder kTanh = kActivation<dnnl::algorithm::eltwise_tanh_use_dst_for_bwd>;
-const Recorder kGelu = kActivation<dnnl::algorithm::eltwise_gelu_erf>;
+const Recorder kRelu = kActivation;
+const Recorder kTanh = kActivation;
+const Recorder kGelu = kActivation;
+const Recorder kSigmoid = kActivation;
+const Recorder kSilu = kActivation;
+const Recorder kHardSwish = kActivation;
+const Recorder kClip = kActivation;
 const Recorder kAdd{.forward = add};
 const Recorder kFlatten{.forward = flatten, .backward_data = flatten};
 
@@ -82,23 +100,22 @@ void record_join(Plan& plan, const Step& step) {
   const graph::Activation activation = graph::joined_activation(plan.program, step);
   const bool masked = activation != graph::Activation::kNone;
   const Desc desc = with_type(plan.edge(step.node).desc, to_type(edge.type));
-  std::array<int, 8> parts{};
-  std::vector<int> buffers;
+  std::vector<int> parts;
   const std::size_t count = step.reads.size() - (masked ? 1 : 0);
   for (std::size_t i = 0; i < count; ++i) {
-    parts.at(i) = converted(plan, plan.edge(step.reads[i]), desc).buffer;
-    buffers.push_back(parts.at(i));
+    parts.push_back(converted(plan, plan.edge(step.reads[i]), desc).buffer);
   }
   const int output = masked ? converted(plan, plan.edge(step.node), desc).buffer : -1;
   const Tensor sum = output_in_place_of(plan, step.reads[0], desc);
+  std::vector<int> buffers = parts;
   buffers.push_back(sum.buffer);
   if (masked) buffers.push_back(output);
   const DataType type = data_type_of(desc);
   const std::int64_t elements = stored_elements(desc);
-  plan.tape.add(buffers, [=](const Addresses& addresses) {
-    std::array<const void*, 8> data{};
-    for (std::size_t i = 0; i < count; ++i) data.at(i) = addresses.bytes(parts.at(i));
-    join_gradients(type, addresses.bytes(sum.buffer), std::span(data).first(count),
+  std::vector<const void*> data(count);  // kept, as a step allocates nothing
+  plan.tape.add(buffers, [=](const Addresses& addresses) mutable {
+    for (std::size_t i = 0; i < count; ++i) data[i] = addresses.bytes(parts[i]);
+    join_gradients(type, addresses.bytes(sum.buffer), data,
                    masked ? addresses.bytes(output) : nullptr, activation, elements);
   });
   deliver(plan, step.writes[0], sum);

@@ -1,8 +1,6 @@
 #include "trainer/backend/onednn/vector_loops.h"
 
-#include <array>
 #include <bit>
-#include <stdexcept>
 
 #include "trainer/backend/onednn/vector_isa.h"
 
@@ -12,7 +10,6 @@ namespace {
 
 constexpr std::int64_t kGrain = 4096;  // elements a thread takes at least
 constexpr std::int64_t kBlock = 256;   // elements summed in registers and first-level cache
-constexpr std::size_t kMaxParts = 8;
 
 using Bfloat16 = std::uint16_t;
 
@@ -48,22 +45,17 @@ struct RoundBody {
 };
 
 template <typename T>
-struct Parts {
-  std::array<const T*, kMaxParts> data;
-  std::size_t count;
-};
-
-template <typename T>
 struct JoinBody {
-  [[gnu::always_inline]] static void run(T* sum, const Parts<T>* parts, const T* output,
-                                         Activation activation, std::int64_t begin,
+  [[gnu::always_inline]] static void run(T* sum, std::span<const void* const> parts,
+                                         const T* output, Activation activation, std::int64_t begin,
                                          std::int64_t end) {
+    const T* first = static_cast<const T*>(parts[0]);
     for (std::int64_t at = begin; at < end; at += kBlock) {
       const std::int64_t n = std::min(kBlock, end - at);
       alignas(64) float total[kBlock];
-      for (std::int64_t i = 0; i < n; ++i) total[i] = load(parts->data[0] + at + i);
-      for (std::size_t p = 1; p < parts->count; ++p) {
-        const T* part = parts->data[p] + at;
+      for (std::int64_t i = 0; i < n; ++i) total[i] = load(first + at + i);
+      for (const void* other : parts.subspan(1)) {
+        const T* part = static_cast<const T*>(other) + at;
         for (std::int64_t i = 0; i < n; ++i) total[i] += load(part + i);
       }
       if (activation == Activation::kRelu) {
@@ -102,14 +94,10 @@ void add_typed(T* sum, const T* a, const T* b, bool relu, std::int64_t count) {
 }
 
 template <typename T>
-void join_typed(T* sum, std::span<const void* const> inputs, const T* output, Activation activation,
+void join_typed(T* sum, std::span<const void* const> parts, const T* output, Activation activation,
                 std::int64_t count) {
-  Parts<T> parts{};
-  parts.count = inputs.size();
-  for (std::size_t p = 0; p < inputs.size(); ++p) parts.data[p] = static_cast<const T*>(inputs[p]);
-  const Parts<T>* all = &parts;
   in_parallel(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    run_widest<JoinBody<T>>(sum, all, output, activation, begin, end);
+    run_widest<JoinBody<T>>(sum, parts, output, activation, begin, end);
   });
 }
 
@@ -135,7 +123,6 @@ void add_tensors(DataType type, void* sum, const void* a, const void* b, bool re
 
 void join_gradients(DataType type, void* sum, std::span<const void* const> parts,
                     const void* output, Activation activation, std::int64_t count) {
-  if (parts.size() > kMaxParts) throw std::length_error("an output has more than 8 readers");
   if (type == DataType::kFloat32) {
     join_typed(static_cast<float*>(sum), parts, static_cast<const float*>(output), activation,
                count);

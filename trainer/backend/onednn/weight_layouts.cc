@@ -15,6 +15,8 @@ Desc plain(const Dims& dims, Type type) {
       return {dims, type, Tag::a};
     case 2:
       return {dims, type, Tag::ab};
+    case 5:
+      return {dims, type, Tag::abcde};
     default:
       return {dims, type, Tag::abcd};
   }

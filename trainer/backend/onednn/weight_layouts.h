@@ -12,7 +12,7 @@ namespace coxswain::backend::onednn {
 // 16b16a".
 std::string name_of(const Desc& desc);
 
-Desc plain(const Dims& dims, Type type);  // row-major; 1, 2 or 4 dimensions
+Desc plain(const Dims& dims, Type type);  // row-major; 1, 2, 4 or 5 dimensions
 
 // The inner order of an activation with elements of another type; row-major where it is none of the
 // orders that activations have.

@@ -40,11 +40,22 @@ void for_each_row(const Work& w, std::int64_t r, std::int64_t s, const Visit& vi
   }
 }
 
+// Value. The channels of the input that the outputs of a group read, and those outputs.
+struct Groups {
+  std::int64_t inputs = 0;   // of one
+  std::int64_t outputs = 0;  // of one
+
+  explicit Groups(const Work& w)
+      : inputs(w.in.c / w.node.groups), outputs(w.node.shape.c / w.node.groups) {}
+  std::int64_t first_input(std::int64_t output) const { return output / outputs * inputs; }
+  std::int64_t first_output(std::int64_t input) const { return input / inputs * outputs; }
+};
+
 void store(const std::vector<double>& sums, float* out) {
   std::transform(sums.begin(), sums.end(), out, [](double sum) { return static_cast<float>(sum); });
 }
 
-// weight (K, C, R, S), bias (K).
+// weight (K, C/groups, R, S), bias (K).
 void forward(const Work& w) {
   const graph::Node& node = w.node;
   const Shape& shape = node.shape;
@@ -52,13 +63,15 @@ void forward(const Work& w) {
   const In bias = w.values("bias");
   const std::int64_t in_plane = w.in.h * w.in.w;
   const std::int64_t out_plane = shape.h * shape.w;
+  const Groups groups(w);
   std::vector<double> sums(static_cast<std::size_t>(out_plane));
   for (std::int64_t n = 0; n < shape.n; ++n) {
     for (std::int64_t k = 0; k < shape.c; ++k) {
       std::fill(sums.begin(), sums.end(),
                 bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<std::size_t>(k)]));
-      const float* value = weight.data() + k * w.in.c * node.kernel * node.kernel;
-      for (std::int64_t c = 0; c < w.in.c; ++c) {
+      const float* value = weight.data() + k * groups.inputs * node.kernel * node.kernel;
+      const std::int64_t first = groups.first_input(k);
+      for (std::int64_t c = first; c < first + groups.inputs; ++c) {
         const float* image = w.x().data() + (n * w.in.c + c) * in_plane;
         for (std::int64_t r = 0; r < node.kernel; ++r) {
           for (std::int64_t s = 0; s < node.kernel; ++s, ++value) {
@@ -80,6 +93,7 @@ void backward_weights(const Work& w) {
   const Out d_bias = w.gradients("bias");
   const std::int64_t in_plane = w.in.h * w.in.w;
   const std::int64_t out_plane = shape.h * shape.w;
+  const Groups groups(w);
   std::vector<double> sums(d_weight.size());
   std::vector<double> bias_sums(static_cast<std::size_t>(shape.c));
   for (std::int64_t n = 0; n < shape.n; ++n) {
@@ -88,7 +102,8 @@ void backward_weights(const Work& w) {
       const float* gradient = w.d_y.data() + (n * shape.c + k) * out_plane;
       for (std::int64_t i = 0; i < out_plane; ++i)
         bias_sums[static_cast<std::size_t>(k)] += gradient[i];
-      for (std::int64_t c = 0; c < w.in.c; ++c) {
+      const std::int64_t first = groups.first_input(k);
+      for (std::int64_t c = first; c < first + groups.inputs; ++c) {
         const float* image = w.x().data() + (n * w.in.c + c) * in_plane;
         for (std::int64_t r = 0; r < node.kernel; ++r) {
           for (std::int64_t s = 0; s < node.kernel; ++s, ++sum) {
@@ -111,13 +126,15 @@ void backward_data(const Work& w) {
   const std::int64_t in_plane = w.in.h * w.in.w;
   const std::int64_t out_plane = shape.h * shape.w;
   const std::int64_t cells = node.kernel * node.kernel;
+  const Groups groups(w);
   std::vector<double> sums(static_cast<std::size_t>(in_plane));
   for (std::int64_t n = 0; n < w.in.n; ++n) {
     for (std::int64_t c = 0; c < w.in.c; ++c) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (std::int64_t k = 0; k < shape.c; ++k) {
+      const std::int64_t first = groups.first_output(c);
+      for (std::int64_t k = first; k < first + groups.outputs; ++k) {
         const float* gradient = w.d_y.data() + (n * shape.c + k) * out_plane;
-        const float* value = weight.data() + (k * w.in.c + c) * cells;
+        const float* value = weight.data() + (k * groups.inputs + c % groups.inputs) * cells;
         for (std::int64_t r = 0; r < node.kernel; ++r) {
           for (std::int64_t s = 0; s < node.kernel; ++s, ++value) {
             for_each_row(w, r, s, [&](std::int64_t out, std::int64_t in, std::int64_t count) {
@@ -133,8 +150,7 @@ void backward_data(const Work& w) {
 
 }  // namespace
 
-const Loops kConv2d{.forward = forward,
-                    .backward_data = backward_data,
-                    .backward_weights = backward_weights};
+const Loops kConv2d{
+    .forward = forward, .backward_data = backward_data, .backward_weights = backward_weights};
 
 }  // namespace coxswain::backend::reference

@@ -41,6 +41,35 @@ void sum_forward(const Work& w) {
   }
 }
 
+// Calls visit(element of the whole, element of the part, count) for the channels that a part of a
+// Concat has in it, sample by sample.
+template <typename Visit>
+void for_each_slice(const Work& w, std::int64_t first_channel, std::size_t part_size,
+                    const Visit& visit) {
+  const std::int64_t rows = w.node.shape.n;
+  const std::int64_t per_sample = w.node.shape.per_sample();
+  const std::int64_t first = first_channel * w.node.shape.h * w.node.shape.w;
+  const std::int64_t count = static_cast<std::int64_t>(part_size) / rows;
+  for (std::int64_t n = 0; n < rows; ++n) visit(n * per_sample + first, n * count, count);
+}
+
+void concat_forward(const Work& w) {
+  std::int64_t channel = 0;
+  for (const In part : w.inputs) {
+    for_each_slice(w, channel, part.size(), [&](auto whole, auto from, auto count) {
+      std::copy_n(part.data() + from, count, w.out.data() + whole);
+    });
+    const std::int64_t per_channel = w.node.shape.n * w.node.shape.h * w.node.shape.w;
+    channel += static_cast<std::int64_t>(part.size()) / per_channel;
+  }
+}
+
+void concat_backward(const Work& w) {
+  for_each_slice(w, w.first_channel, w.out.size(), [&](auto whole, auto to, auto count) {
+    std::copy_n(w.d_y.data() + whole, count, w.out.data() + to);
+  });
+}
+
 void copy_backward(const Work& w) { std::ranges::copy(w.d_y, w.out.begin()); }
 
 template <Activation activation>
@@ -71,6 +100,57 @@ void gelu_backward(const Work& w) {
   }
 }
 
+double sigmoid(double value) { return 1 / (1 + std::exp(-value)); }
+
+void sigmoid_forward(const Work& w) {
+  std::ranges::transform(w.x(), w.out.begin(),
+                         [](double value) { return static_cast<float>(sigmoid(value)); });
+}
+
+void sigmoid_backward(const Work& w) {
+  std::ranges::transform(w.d_y, w.y, w.out.begin(), [](double d_y, double y) {
+    return static_cast<float>(d_y * y * (1 - y));
+  });
+}
+
+void silu_forward(const Work& w) {
+  std::ranges::transform(w.x(), w.out.begin(),
+                         [](double value) { return static_cast<float>(value * sigmoid(value)); });
+}
+
+void silu_backward(const Work& w) {
+  std::ranges::transform(w.d_y, w.x(), w.out.begin(), [](double d_y, double value) {
+    const double share = sigmoid(value);
+    return static_cast<float>(d_y * share * (1 + value * (1 - share)));
+  });
+}
+
+void hard_swish_forward(const Work& w) {
+  std::ranges::transform(w.x(), w.out.begin(), [](double value) {
+    return static_cast<float>(value * std::clamp(value + 3, 0.0, 6.0) / 6);
+  });
+}
+
+void hard_swish_backward(const Work& w) {
+  std::ranges::transform(w.d_y, w.x(), w.out.begin(), [](double d_y, double value) {
+    const double slope = value <= -3 ? 0 : value >= 3 ? 1 : value / 3 + 0.5;
+    return static_cast<float>(d_y * slope);
+  });
+}
+
+void clip_forward(const Work& w) {
+  std::ranges::transform(w.x(), w.out.begin(), [&](float value) {
+    return std::clamp(value, w.node.low, w.node.high);  // NaN stays NaN
+  });
+}
+
+// At both ends none, as Relu's at 0.
+void clip_backward(const Work& w) {
+  std::ranges::transform(w.d_y, w.y, w.out.begin(), [&](float d_y, float y) {
+    return y > w.node.low && y < w.node.high ? d_y : 0;
+  });
+}
+
 }  // namespace
 
 const Loops kRelu{.forward = activation_forward<Activation::kRelu>,
@@ -78,7 +158,12 @@ const Loops kRelu{.forward = activation_forward<Activation::kRelu>,
 const Loops kTanh{.forward = activation_forward<Activation::kTanh>,
                   .backward_data = activation_backward<Activation::kTanh>};
 const Loops kGelu{.forward = gelu_forward, .backward_data = gelu_backward};
+const Loops kSigmoid{.forward = sigmoid_forward, .backward_data = sigmoid_backward};
+const Loops kSilu{.forward = silu_forward, .backward_data = silu_backward};
+const Loops kHardSwish{.forward = hard_swish_forward, .backward_data = hard_swish_backward};
+const Loops kClip{.forward = clip_forward, .backward_data = clip_backward};
 const Loops kAdd{.forward = sum_forward};
+const Loops kConcat{.forward = concat_forward, .backward_data = concat_backward};
 const Loops kFlatten{.forward = sum_forward, .backward_data = copy_backward};
 
 }  // namespace coxswain::backend::reference

@@ -31,11 +31,12 @@ struct NodeParameter {
 // read. Activations are (N, C, H, W). `out` is overwritten.
 struct Work {
   const graph::Node& node;
-  Shape in;                     // of the first input
+  Shape in;                     // of the first input; in backward of the step's input
   std::vector<In> inputs = {};  // the first alone in backward
   In y = {};
   In d_y = {};
-  Out out = {};  // y in forward, d(first input) in backward
+  Out out = {};                    // y in forward, d(input) in backward
+  std::int64_t first_channel = 0;  // Concat's backward: of that input in d_y
   std::span<const NodeParameter> parameters = {};
   bool training = true;
   const Batch* batch = nullptr;
@@ -60,7 +61,12 @@ extern const Loops kBatchNorm;
 extern const Loops kRelu;
 extern const Loops kTanh;
 extern const Loops kGelu;
+extern const Loops kSigmoid;
+extern const Loops kSilu;
+extern const Loops kHardSwish;
+extern const Loops kClip;
 extern const Loops kAdd;
+extern const Loops kConcat;
 extern const Loops kMaxPool;
 extern const Loops kAvgPool;
 extern const Loops kGlobalAvgPool;
@@ -85,8 +91,18 @@ inline const Loops& loops_of(graph::Op op) {
       return kTanh;
     case Op::kGelu:
       return kGelu;
+    case Op::kSigmoid:
+      return kSigmoid;
+    case Op::kSilu:
+      return kSilu;
+    case Op::kHardSwish:
+      return kHardSwish;
+    case Op::kClip:
+      return kClip;
     case Op::kAdd:
       return kAdd;
+    case Op::kConcat:
+      return kConcat;
     case Op::kMaxPool:
       return kMaxPool;
     case Op::kAvgPool:

@@ -101,7 +101,8 @@ void ReferenceExecutable::compute(const graph::Step& step) {
   const Node& n = node(step.node);
   NodeState& state = nodes_[at(step.node)];
   Work work{.node = n,
-            .in = node(n.inputs[0]).shape,
+            .in = node(n.inputs[at(step.input)]).shape,
+            .first_channel = graph::first_channel(program_.graph, n, step.input),
             .parameters = state.parameters,
             .training = program_.training,
             .batch = &batch_,

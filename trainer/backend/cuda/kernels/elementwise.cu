@@ -44,6 +44,53 @@ __global__ void gelu_backward_kernel(const float* x, const float* d_y, float* d_
   }
 }
 
+__device__ double sigmoid(double value) { return 1 / (1 + exp(-value)); }
+
+__device__ float curved(const Curve& f, float x) {
+  const double value = x;
+  switch (f.op) {
+    case graph::Op::kSilu:
+      return static_cast<float>(value * sigmoid(value));
+    case graph::Op::kHardSwish: {
+      const double shifted = value + 3;
+      const double share = shifted < 0 ? 0 : 6 < shifted ? 6 : shifted;
+      return static_cast<float>(value * share / 6);
+    }
+    case graph::Op::kClip:
+      return x < f.low ? f.low : f.high < x ? f.high : x;  // NaN stays NaN
+    default:
+      return static_cast<float>(sigmoid(value));
+  }
+}
+
+__device__ float curved_gradient(const Curve& f, float given, float d_y) {
+  const double value = given;
+  switch (f.op) {
+    case graph::Op::kSilu: {
+      const double share = sigmoid(value);
+      return static_cast<float>(d_y * share * (1 + value * (1 - share)));
+    }
+    case graph::Op::kHardSwish: {
+      const double slope = value <= -3 ? 0 : value >= 3 ? 1 : value / 3 + 0.5;
+      return static_cast<float>(d_y * slope);
+    }
+    case graph::Op::kClip:
+      return given > f.low && given < f.high ? d_y : 0;
+    default:
+      return static_cast<float>(d_y * value * (1 - value));
+  }
+}
+
+__global__ void curve_kernel(Curve f, const float* x, float* y, std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) y[i] = curved(f, x[i]);
+}
+
+__global__ void curve_backward_kernel(Curve f, const float* given, const float* d_y, float* d_x,
+                                      std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride())
+    d_x[i] = curved_gradient(f, given[i], d_y[i]);
+}
+
 __global__ void add_bias_kernel(float* y, const float* bias, Activation activation,
                                 std::int64_t count, std::int64_t channels) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
@@ -108,6 +155,18 @@ void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* 
   const cudaLaunchConfig_t config = loop_over(queue, count);
   check(cudaLaunchKernelEx(&config, gelu_backward_kernel, x, d_y, d_x, count),
         "starting the kernel gelu_backward");
+}
+
+void curve(const Queue& queue, const Curve& f, const float* x, float* y, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, curve_kernel, f, x, y, count), "starting the kernel curve");
+}
+
+void curve_backward(const Queue& queue, const Curve& f, const float* given, const float* d_y,
+                    float* d_x, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, curve_backward_kernel, f, given, d_y, d_x, count),
+        "starting the kernel curve_backward");
 }
 
 void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,

@@ -49,6 +49,15 @@ void activate_backward(const Queue& queue, Activation activation, const float* y
 void gelu(const Queue& queue, const float* x, float* y, std::int64_t count);
 void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
                    std::int64_t count);
+// Sigmoid, SiLU, HardSwish and Clip. `given` is x or y, as the operation's row says.
+struct Curve {
+  graph::Op op = graph::Op::kSigmoid;
+  float low = 0;
+  float high = 0;
+};
+void curve(const Queue& queue, const Curve& f, const float* x, float* y, std::int64_t count);
+void curve_backward(const Queue& queue, const Curve& f, const float* given, const float* d_y,
+                    float* d_x, std::int64_t count);
 // y += bias, of (rows, channels), then the activation; a null bias is none.
 void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
               std::int64_t rows, std::int64_t channels);
@@ -80,6 +89,13 @@ void normalise(const Queue& queue, const std::uint8_t* bytes, const float* table
 // (outer, a, b) -> (outer, b, a)
 void transpose(const Queue& queue, const float* from, float* to, std::int64_t outer, std::int64_t a,
                std::int64_t b);
+// to (pixels, to.all)[to.first...] = from (pixels, from.all)[from.first...], `channels` of each.
+struct Channels {
+  std::int64_t all = 0;
+  std::int64_t first = 0;
+};
+void copy_channels(const Queue& queue, const float* x, const Channels& from, float* y,
+                   const Channels& to, std::int64_t channels, std::int64_t pixels);
 
 // pool.cu
 struct Window {
