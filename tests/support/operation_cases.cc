@@ -53,6 +53,12 @@ std::vector<OperationCase> operation_cases() {
        [=](Builder& b) {
          return head(b, b.avg_pool(b.conv(0, "c1", 6, 3, 1, 1, false, kInit), 3, 2, 1));
        }},
+      {"avg_pool_that_counts_padding",
+       {1, 5, 9, 7},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 6, 3, 1, 1, false, kInit);
+         return head(b, b.avg_pool(x, 3, 2, 1, /*counts_padding=*/true));
+       }},
       {"batch_norm_relu_add",
        {1, 6, 5, 5},
        [=](Builder& b) {

@@ -30,7 +30,7 @@ enum class Op {
   kAdd,
   kConcat,  // along the channels, in the order of its inputs
   kMaxPool,
-  kAvgPool,  // the mean over the cells of the window that lie inside: padding is not counted
+  kAvgPool,  // the mean over the cells of the window that lie inside, or of all: counts_padding
   kGlobalAvgPool,
   kFlatten,
   kDropout,
@@ -79,14 +79,15 @@ struct Node {
   int kernel = 0;                // Conv2d, MaxPool, AvgPool: square window
   int stride = 1;
   int pad = 0;
-  int groups = 1;             // Conv2d: outputs of one read as many of C/groups inputs
-  bool bias = false;          // Conv2d, Dense
-  bool fixed_gamma = false;   // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
-  float epsilon = 0;          // BatchNorm
-  float rate = 0;             // Dropout: probability of zero
-  float low = 0;              // Clip
-  float high = 0;             // Clip
-  float label_smoothing = 0;  // SoftmaxCrossEntropy
+  int groups = 1;               // Conv2d: outputs of one read as many of C/groups inputs
+  bool counts_padding = false;  // AvgPool: as zeros
+  bool bias = false;            // Conv2d, Dense
+  bool fixed_gamma = false;     // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
+  float epsilon = 0;            // BatchNorm
+  float rate = 0;               // Dropout: probability of zero
+  float low = 0;                // Clip
+  float high = 0;               // Clip
+  float label_smoothing = 0;    // SoftmaxCrossEntropy
   WeightInit weight_init = WeightInit::kXavierUniform;
 
   Activation activation = Activation::kNone;  // set by fuse
@@ -169,9 +170,13 @@ class Builder {
     return append(
         {.op = Op::kMaxPool, .inputs = {x}, .kernel = kernel, .stride = stride, .pad = pad});
   }
-  int avg_pool(int x, int kernel, int stride, int pad = 0) {
-    return append(
-        {.op = Op::kAvgPool, .inputs = {x}, .kernel = kernel, .stride = stride, .pad = pad});
+  int avg_pool(int x, int kernel, int stride, int pad = 0, bool counts_padding = false) {
+    return append({.op = Op::kAvgPool,
+                   .inputs = {x},
+                   .kernel = kernel,
+                   .stride = stride,
+                   .pad = pad,
+                   .counts_padding = counts_padding});
   }
   int dropout(int x, std::string name, float rate) {
     return append({.op = Op::kDropout, .name = std::move(name), .inputs = {x}, .rate = rate});

@@ -77,6 +77,9 @@ Shape add_shape(const Graph& graph, const Node& node) {
   return a.shape;
 }
 
+// Far beyond what fits, and no product of what is checked later overflows.
+constexpr std::int64_t kMostChannels = std::int64_t{1} << 24;
+
 Shape concat_shape(const Graph& graph, const Node& node) {
   const Node& a = input_of(graph, node);
   for (const int input : node.inputs) {
@@ -86,6 +89,10 @@ Shape concat_shape(const Graph& graph, const Node& node) {
                              tensor::to_text(a.shape), b.name, tensor::to_text(b.shape)));
   }
   const std::int64_t channels = first_channel(graph, node, static_cast<int>(node.inputs.size()));
+  if (channels > kMostChannels) {
+    refuse(node,
+           fmt::format("its {} channels are more than the limit of {}", channels, kMostChannels));
+  }
   return {a.shape.n, channels, a.shape.h, a.shape.w};
 }
 
@@ -314,6 +321,7 @@ std::string attributes_text(const Node& node) {
   if (node.kernel != 0) {
     text += fmt::format(" kernel={} stride={} pad={}", node.kernel, node.stride, node.pad);
   }
+  if (node.counts_padding) text += " counts-padding";
   if (node.groups != 1) text += fmt::format(" groups={}", node.groups);
   if (node.op == Op::kClip) text += fmt::format(" low={} high={}", node.low, node.high);
   if (node.bias) text += " bias";

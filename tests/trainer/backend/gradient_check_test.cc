@@ -152,6 +152,8 @@ const Row kRows[] = {
      }},
     {"avg_pool", [](Builder& b, int x) { return b.avg_pool(x, 3, 2); }},
     {"avg_pool_pad", [](Builder& b, int x) { return b.avg_pool(x, 3, 2, 1); }},
+    {"avg_pool_that_counts_padding",
+     [](Builder& b, int x) { return b.avg_pool(x, 3, 2, 1, /*counts_padding=*/true); }},
     {"global_avg_pool", [](Builder& b, int x) { return b.flatten(b.global_avg_pool(x)); }},
     {"dropout", [](Builder& b, int x) { return b.dropout(x, "drop", 0.4F); }},
     {"dropout_after_relu", [](Builder& b, int x) { return b.dropout(b.relu(x), "drop", 0.25F); }},

@@ -102,6 +102,8 @@ TEST(ReferencePool, ignores_padding) {
               ElementsAre(-1, -2, -4, -5));
   node.op = Op::kAvgPool;
   EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, kImage}), ElementsAre(1, 2.5F, 5.5F, 7));
+  node.counts_padding = true;
+  EXPECT_THAT(forward_of(node, {{1, 1, 3, 3}, kImage}), ElementsAre(0.25F, 1.25F, 2.75F, 7));
 }
 
 TEST(ReferencePool, sends_the_gradient_to_the_first_of_equals) {

@@ -70,6 +70,14 @@ const Refusal kRefusals[] = {
        return b.finish(b.dense(b.concat({b.input(), x}), "fc", 2, true, kInit), 0);
      },
      {"layer concat1", "input is 2x3x4x4", "c1 is 2x3x2x2"}},
+    {"concat of too many channels",
+     [] {
+       Builder b({1, 65536, 1, 1});
+       int x = b.input();
+       for (int i = 0; i < 3; ++i) x = b.concat(std::vector<int>(16, x));
+       return b.finish(b.dense(x, "fc", 2, true, kInit), 0);
+     },
+     {"layer concat3", "268435456 channels", "16777216"}},
     {"clip of everything",
      [] {
        Builder b({1, 3, 4, 4});

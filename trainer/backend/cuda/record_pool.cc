@@ -15,8 +15,8 @@ using graph::StepKind;
 Window window_of(const Recording& r, const Node& node) {
   const Shape& in = r.input_of(node).shape;
   if (node.op == Op::kGlobalAvgPool)
-    return {in, node.shape, static_cast<int>(std::max(in.h, in.w)), 1, 0};
-  return {in, node.shape, node.kernel, node.stride, node.pad};
+    return {in, node.shape, static_cast<int>(std::max(in.h, in.w)), 1, 0, false};
+  return {in, node.shape, node.kernel, node.stride, node.pad, node.counts_padding};
 }
 
 }  // namespace

@@ -27,8 +27,9 @@ Desc source_order(const Plan& plan, const Node& node) {
 }
 
 dnnl::algorithm algorithm_of(const Node& node) {
-  return node.op == graph::Op::kMaxPool ? dnnl::algorithm::pooling_max
-                                        : dnnl::algorithm::pooling_avg_exclude_padding;
+  if (node.op == graph::Op::kMaxPool) return dnnl::algorithm::pooling_max;
+  return node.counts_padding ? dnnl::algorithm::pooling_avg_include_padding
+                             : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
 void forward(Plan& plan, const Step& step) {

@@ -56,7 +56,9 @@ std::size_t place_of_maximum(const Work& w, std::int64_t plane, const Reach& row
   return best;
 }
 
-double cells(const Reach& rows, const Reach& columns) {
+// What a mean divides by.
+double cells(const graph::Node& node, const Reach& rows, const Reach& columns) {
+  if (node.counts_padding) return static_cast<double>(node.kernel) * node.kernel;
   return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
 }
 
@@ -80,13 +82,12 @@ void max_backward(const Work& w) {
   store(sums, w.out);
 }
 
-// The mean over the cells that lie inside.
 void average_forward(const Work& w) {
   for_each_window(
       w, [&](std::int64_t plane, std::size_t out, const Reach& rows, const Reach& columns) {
         double sum = 0;
         for_each_cell(w, plane, rows, columns, [&](std::size_t i) { sum += w.x()[i]; });
-        w.out[out] = static_cast<float>(sum / cells(rows, columns));
+        w.out[out] = static_cast<float>(sum / cells(w.node, rows, columns));
       });
 }
 
@@ -94,7 +95,7 @@ void average_backward(const Work& w) {
   std::vector<double> sums(w.out.size());
   for_each_window(
       w, [&](std::int64_t plane, std::size_t out, const Reach& rows, const Reach& columns) {
-        const double share = w.d_y[out] / cells(rows, columns);
+        const double share = w.d_y[out] / cells(w.node, rows, columns);
         for_each_cell(w, plane, rows, columns, [&](std::size_t i) { sums[i] += share; });
       });
   store(sums, w.out);

@@ -126,7 +126,7 @@ class CudaUpdate : public testing::TestWithParam<UpdateCase> {
   }
 
   std::unique_ptr<Backend> reference_;
-  const graph::Graph model_ = model_of(operation_cases()[7]);  // has a norm
+  const graph::Graph model_ = model_of(operation_cases()[8]);  // has a norm
 };
 
 TEST_P(CudaUpdate, gives_the_bits_of_the_reference) {

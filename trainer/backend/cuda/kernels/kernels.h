@@ -104,6 +104,7 @@ struct Window {
   int kernel = 1;
   int stride = 1;
   int pad = 0;
+  bool counts_padding = false;  // in an average
 };
 void max_pool(const Queue& queue, const Window& window, const float* x, float* y);
 void max_pool_backward(const Queue& queue, const Window& window, const float* x, const float* d_y,

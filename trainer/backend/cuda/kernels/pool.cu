@@ -59,6 +59,7 @@ __device__ std::int64_t place_of_maximum(const Window& window, const float* x,
 }
 
 __device__ double cells(const Window& window, const Position& out) {
+  if (window.counts_padding) return static_cast<double>(window.kernel) * window.kernel;
   const Reach rows = covered(window, out.h, window.in.h);
   const Reach columns = covered(window, out.w, window.in.w);
   return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
