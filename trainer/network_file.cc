@@ -25,6 +25,7 @@ using graph::LayerKind;
 constexpr std::size_t kMostBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostLayers = 2000;
 constexpr int kMostLevels = 8;
+constexpr std::size_t kMostBranches = 64;
 constexpr std::size_t kMostName = 60;
 
 // What a kind of layer may say, and what it must.
@@ -35,21 +36,26 @@ struct Keys {
 };
 
 const Keys& keys_of(LayerKind kind) {
-  static const std::array<Keys, 12> kKeys{{
+  static const std::array<Keys, 17> kKeys{{
       {LayerKind::kConv,
-       {"channels", "kernel", "stride", "pad", "bias", "name"},
+       {"channels", "kernel", "stride", "pad", "groups", "bias", "name"},
        {"channels", "kernel"}},
       {LayerKind::kBatchNorm, {"epsilon", "name"}},
       {LayerKind::kRelu, {}},
       {LayerKind::kTanh, {}},
       {LayerKind::kGelu, {}},
+      {LayerKind::kSigmoid, {}},
+      {LayerKind::kSilu, {}},
+      {LayerKind::kHardSwish, {}},
+      {LayerKind::kRelu6, {}},
       {LayerKind::kMaxPool, {"kernel", "stride", "pad"}, {"kernel"}},
-      {LayerKind::kAvgPool, {"kernel", "stride", "pad"}, {"kernel"}},
+      {LayerKind::kAvgPool, {"kernel", "stride", "pad", "countsPadding"}, {"kernel"}},
       {LayerKind::kGlobalAvgPool, {}},
       {LayerKind::kFlatten, {}},
       {LayerKind::kDropout, {"rate", "name"}, {"rate"}},
       {LayerKind::kDense, {"outputs", "bias", "name"}, {"outputs"}},
       {LayerKind::kResidual, {"body", "shortcut"}, {"body"}},
+      {LayerKind::kConcat, {"branches"}, {"branches"}},
   }};
   return *std::ranges::find(kKeys, kind, &Keys::kind);
 }
@@ -153,6 +159,15 @@ class Reader {
     return layers;
   }
 
+  std::vector<std::vector<Layer>> branches(const YAML::Node& node, int level) {
+    if (!node.IsSequence() || node.size() < 2 || node.size() > kMostBranches)
+      refuse(node,
+             fmt::format("branches: must be a list of 2 to {} lists of layers", kMostBranches));
+    std::vector<std::vector<Layer>> result;
+    for (const YAML::Node& branch : node) result.push_back(list(branch, "branches", level));
+    return result;
+  }
+
   Layer layer(const YAML::Node& entry, int level) {
     const bool is_map = entry.IsMap() && entry.size() == 1 && entry.begin()->first.IsScalar();
     if (!is_map && !entry.IsScalar())
@@ -199,12 +214,18 @@ class Reader {
     } else {
       read_int("pad", to.pad, 0);
     }
+    if (const YAML::Node groups = said["groups"])
+      to.groups = is_word(groups, "depthwise")
+                      ? 0
+                      : static_cast<int>(integer(groups, "groups", 1, kMostChannels));
+    if (said["countsPadding"]) to.counts_padding = truth(said["countsPadding"], "countsPadding");
     if (said["bias"]) to.bias = truth(said["bias"], "bias");
     if (said["epsilon"]) to.epsilon = share(said["epsilon"], "epsilon");
     if (said["rate"]) to.rate = share(said["rate"], "rate");
     if (said["name"]) to.name = given_name(said["name"]);
     if (said["body"]) to.body = list(said["body"], "body", level + 1);
     if (said["shortcut"]) to.shortcut = list(said["shortcut"], "shortcut", level + 1);
+    if (said["branches"]) to.branches = branches(said["branches"], level + 1);
   }
 
   static bool is_word(const YAML::Node& node, std::string_view word) {

@@ -82,6 +82,40 @@ layers:
   EXPECT_EQ(graph.logits().shape, (tensor::Shape{2, 10, 1, 1}));
 }
 
+// The page's second example, between what it needs.
+TEST(NetworkFile, has_groups_branches_and_curves) {
+  std::ifstream file("docs/networks.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = page.find("```yaml\n- residual:") + 8;
+  const std::string example = page.substr(begin, page.find("```", begin) - begin);
+  const graph::Graph graph = graph::infer_shapes(built(R"(
+input: [3, 8, 8]
+layers:
+- conv: {channels: 16, kernel: 3, pad: same}
+- silu
+)" + example + R"(
+- concat: {branches: [[], [sigmoid], [hard-swish, {conv: {channels: 6, kernel: 1, groups: 2}}]]}
+- avg-pool: {kernel: 3, stride: 2, pad: 1, countsPadding: true}
+- dense: {outputs: classes}
+)"),
+                                                 2);
+  const auto named = [&](const std::string& name) {
+    return *std::ranges::find(graph.nodes, name, &graph::Node::name);
+  };
+  EXPECT_EQ(named("conv3").groups, 96);
+  const auto weights = graph::parameters(graph);
+  EXPECT_EQ(std::ranges::find(weights, std::string("conv3.weight"), &graph::Parameter::name)->dims,
+            (std::vector<std::int64_t>{96, 1, 3, 3}));
+  EXPECT_EQ(named("clip2").high, 6);
+  EXPECT_EQ(named("concat1").shape, (tensor::Shape{2, 128, 8, 8}));
+  EXPECT_EQ(named("concat2").inputs.size(), 3U);
+  EXPECT_EQ(named("concat2").inputs[0],
+            &*std::ranges::find(graph.nodes, std::string("concat1"), &graph::Node::name) -
+                graph.nodes.data());
+  EXPECT_EQ(named("concat2").shape.c, 128 + 128 + 6);
+  EXPECT_TRUE(named("avgpool1").counts_padding);
+}
+
 TEST(NetworkFile, that_does_not_fit_names_its_line) {
   const std::string head = "input: [1, 28, 28]\nlayers:\n";
   const auto refused = [&](const std::string& layers, const std::string& message) {
@@ -109,6 +143,17 @@ TEST(NetworkFile, that_does_not_fit_names_its_line) {
   refused("- conv: {channels: 4, kernel: 3, name: a/b}", "name: must be 1 to 60 letters");
   refused("- dense: {outputs: 4, name: a}\n- dense: {outputs: classes, name: a}",
           "net.yaml:4: two layers have the name a");
+  refused(
+      "- conv: {channels: 4, kernel: 3}\n- conv: {channels: 6, kernel: 3, groups: depthwise}",
+      "net.yaml:4: layer conv2: 4 groups: neither the 4 channels of its input 1x4x26x26 nor its 6");
+  refused("- conv: {channels: 4, kernel: 3, groups: all}",
+          "net.yaml:3: groups: must be an integer, 1..65536");
+  refused("- concat: {branches: [[relu], [{max-pool: {kernel: 2}}]]}",
+          "net.yaml:3: layer concat1: its inputs differ in more than channels: relu1 is 1x1x28x28");
+  refused("- concat: {branches: [[relu]]}",
+          "net.yaml:3: branches: must be a list of 2 to 64 lists of layers");
+  refused("- concat: {branches: [relu, []]}", "net.yaml:3: branches: must be a list of layers");
+  refused("- concat", "net.yaml:3: concat: needs branches");
   refused("- [relu]", "a layer is a word, or a mapping of one");
   refused("- repeat: {times: 2001, layers: [relu]}", "times: must be an integer, 1..2000");
   refused("- repeat: {times: 2000, layers: [relu, relu]}", "more than 2000 layers");

@@ -51,7 +51,7 @@ class ListBuilder {
     switch (layer.kind) {
       case LayerKind::kConv:
         return builder_.conv(x, layer.name, layer.channels, layer.kernel, layer.stride, layer.pad,
-                             layer.bias, kInit);
+                             layer.bias, kInit, groups_of(layer, x));
       case LayerKind::kBatchNorm:
         return builder_.batch_norm(x, layer.name, layer.epsilon);
       case LayerKind::kRelu:
@@ -60,10 +60,18 @@ class ListBuilder {
         return builder_.tanh(x);
       case LayerKind::kGelu:
         return builder_.gelu(x);
+      case LayerKind::kSigmoid:
+        return builder_.sigmoid(x);
+      case LayerKind::kSilu:
+        return builder_.silu(x);
+      case LayerKind::kHardSwish:
+        return builder_.hard_swish(x);
+      case LayerKind::kRelu6:
+        return builder_.relu6(x);
       case LayerKind::kMaxPool:
         return builder_.max_pool(x, layer.kernel, layer.stride, layer.pad);
       case LayerKind::kAvgPool:
-        return builder_.avg_pool(x, layer.kernel, layer.stride, layer.pad);
+        return builder_.avg_pool(x, layer.kernel, layer.stride, layer.pad, layer.counts_padding);
       case LayerKind::kGlobalAvgPool:
         return builder_.global_avg_pool(x);
       case LayerKind::kFlatten:
@@ -73,11 +81,23 @@ class ListBuilder {
       case LayerKind::kDense:
         return builder_.dense(x, layer.name, layer.channels == 0 ? classes_ : layer.channels,
                               layer.bias, kInit);
+      case LayerKind::kConcat:
+        return concat(layer, x);
       case LayerKind::kResidual:
         break;
     }
     const int body = append(layer.body, x);
     return body == x ? x : builder_.add(body, append(layer.shortcut, x));
+  }
+
+  int groups_of(const Layer& layer, int x) {
+    return layer.groups == 0 ? static_cast<int>(shape_of(x).c) : layer.groups;
+  }
+
+  int concat(const Layer& layer, int x) {
+    std::vector<int> ends;
+    for (const std::vector<Layer>& branch : layer.branches) ends.push_back(append(branch, x));
+    return builder_.concat(std::move(ends));
   }
 
   void give_shape(const Layer& layer, int x) {

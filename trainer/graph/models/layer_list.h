@@ -15,27 +15,37 @@ enum class LayerKind {
   kRelu,
   kTanh,
   kGelu,
+  kSigmoid,
+  kSilu,
+  kHardSwish,
+  kRelu6,
   kMaxPool,
   kAvgPool,
   kGlobalAvgPool,
   kFlatten,
   kDropout,
   kDense,
-  kResidual
+  kResidual,
+  kConcat
 };
-constexpr Words<LayerKind, 12> words_of(LayerKind) {
+constexpr Words<LayerKind, 17> words_of(LayerKind) {
   return {{{LayerKind::kConv, "conv"},
            {LayerKind::kBatchNorm, "batch-norm"},
            {LayerKind::kRelu, "relu"},
            {LayerKind::kTanh, "tanh"},
            {LayerKind::kGelu, "gelu"},
+           {LayerKind::kSigmoid, "sigmoid"},
+           {LayerKind::kSilu, "silu"},
+           {LayerKind::kHardSwish, "hard-swish"},
+           {LayerKind::kRelu6, "relu6"},
            {LayerKind::kMaxPool, "max-pool"},
            {LayerKind::kAvgPool, "avg-pool"},
            {LayerKind::kGlobalAvgPool, "global-avg-pool"},
            {LayerKind::kFlatten, "flatten"},
            {LayerKind::kDropout, "dropout"},
            {LayerKind::kDense, "dense"},
-           {LayerKind::kResidual, "residual"}}};
+           {LayerKind::kResidual, "residual"},
+           {LayerKind::kConcat, "concat"}}};
 }
 
 // Value. One layer of a network that a user wrote down; what a kind doesn't have stays at its
@@ -48,11 +58,15 @@ struct Layer {
   int kernel = 0;
   int stride = 1;
   int pad = 0;
+  int groups = 1;               // conv; 0 is as many as the input has channels
+  bool counts_padding = false;  // avg-pool
   bool bias = true;
   float epsilon = 1e-5F;
   float rate = 0;
   std::vector<Layer> body = {};      // residual: its sum with the shortcut
   std::vector<Layer> shortcut = {};  // residual; empty: the input as it is
+  std::vector<std::vector<Layer>> branches =
+      {};  // concat: each from its input, which is an empty one
 };
 
 // Convolutions and dense layers begin as He et al. 2015 draw them. Throws Error (65) that names the
