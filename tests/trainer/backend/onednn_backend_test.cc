@@ -29,7 +29,22 @@ using graph::Graph;
 using graph::Mode;
 using tensor::host_span;
 
+// Convolutions in groups of every kind, a Concat and the curves; 21 channels fill no block.
+Graph mobile(const graph::Shape& input) {
+  constexpr graph::WeightInit kInit = graph::WeightInit::kHeNormalIn;
+  graph::Builder b(input);
+  int x = b.conv(b.input(), "c1", 21, 3, 2, 1, false, kInit);
+  x = b.relu6(b.batch_norm(x, "n1"));
+  x = b.silu(b.conv(x, "d1", 21, 3, 1, 1, true, kInit, 21));
+  x = b.conv(x, "c2", 32, 1, 1, 0, false, kInit);
+  x = b.hard_swish(b.conv(x, "d2", 32, 3, 2, 1, false, kInit, 32));
+  const int left = b.sigmoid(b.conv(x, "g1", 16, 3, 1, 1, true, kInit, 4));
+  x = b.concat({left, x, b.avg_pool(x, 3, 1, 1, /*counts_padding=*/true)});
+  return b.finish(b.dense(b.global_avg_pool(x), "fc", 10, true, kInit), 0);
+}
+
 Graph model(const char* name, const graph::Shape& input) {
+  if (std::strcmp(name, "mobile") == 0) return mobile(input);
   return graph::build_model(value_of<Model>(name).value(), input, 10, 0);
 }
 
@@ -69,7 +84,7 @@ TEST(OneDnnBackend, another_thread_keeps_to_the_number_of_threads) {
 
 TEST(OneDnnBackend, stores_weights_natively_with_zero_padding_and_gives_them_back) {
   const auto onednn = make_onednn_backend({});
-  for (const char* name : {"cifar-resnet8", "keras-cnn", "singa-cnn", "lenet"}) {
+  for (const char* name : {"cifar-resnet8", "keras-cnn", "singa-cnn", "lenet", "mobile"}) {
     const bool colour = std::strncmp(name, "cifar", 5) == 0;
     const graph::Program program = graph::compile(model(name, {1, colour ? 3 : 1, 28, 28}), 16,
                                                   Precision::kFp32, Mode::kTraining);
@@ -101,8 +116,7 @@ TEST(OneDnnBackend, stores_weights_canonically_where_asked) {
   }
 }
 
-TEST(OneDnnBackend, computes_the_same_gradients_from_native_and_canonical_weights) {
-  const Graph net = model("cifar-resnet8", {1, 3, 14, 14});
+void expect_same_gradients_from_canonical_weights(const Graph& net) {
   const auto onednn = make_onednn_backend({});
   ModelRun native(*onednn, net, {.rows = 6});
   native.forward();
@@ -130,9 +144,16 @@ TEST(OneDnnBackend, computes_the_same_gradients_from_native_and_canonical_weight
   }
 }
 
+TEST(OneDnnBackend, computes_the_same_gradients_from_native_and_canonical_weights) {
+  for (const char* name : {"cifar-resnet8", "mobile"}) {
+    SCOPED_TRACE(name);
+    expect_same_gradients_from_canonical_weights(model(name, {1, 3, 14, 14}));
+  }
+}
+
 // CheckedBackend looks at every edge; here nobody looks, and steps may be shortened.
 TEST(OneDnnBackend, agrees_with_the_reference_over_a_whole_pass) {
-  for (const char* name : {"cifar-resnet8", "singa-cnn", "keras-cnn"}) {
+  for (const char* name : {"cifar-resnet8", "singa-cnn", "keras-cnn", "mobile"}) {
     const bool colour = std::strncmp(name, "cifar", 5) == 0;
     const Graph net = model(name, {1, colour ? 3 : 1, 16, 16});
     const auto reference = backend::make_reference_backend();
@@ -206,7 +227,7 @@ TEST(OneDnnBackend, lets_training_the_last_batch_and_evaluation_share_one_buffer
 }
 
 TEST(OneDnnBackend, gives_the_same_bits_twice) {
-  for (const char* name : {"singa-cnn", "keras-cnn", "cifar-resnet8"}) {
+  for (const char* name : {"singa-cnn", "keras-cnn", "cifar-resnet8", "mobile"}) {
     const bool colour = std::strncmp(name, "cifar", 5) == 0;
     const Graph net = model(name, {1, colour ? 3 : 1, 28, 28});
     std::vector<std::vector<float>> first;
@@ -228,7 +249,7 @@ TEST(OneDnnBackend, gives_the_same_bits_twice) {
 }
 
 TEST(OneDnnBackend, allocates_nothing_in_a_step) {
-  for (const char* name : {"singa-cnn", "keras-cnn", "cifar-resnet8"}) {
+  for (const char* name : {"singa-cnn", "keras-cnn", "cifar-resnet8", "mobile"}) {
     const bool colour = std::strncmp(name, "cifar", 5) == 0;
     const auto onednn = make_onednn_backend({});
     ModelRun run(*onednn, model(name, {1, colour ? 3 : 1, 28, 28}), {.rows = 16});
