@@ -127,6 +127,24 @@ def node_drained(scene):
     return {"seconds to training again": again}
 
 
+def device_at_fault(scene):
+    """A node that says 72 in our words gets no pod of the next attempt; the scheduler finds the other one."""
+    said = json.dumps({"exitCode": 72, "reason": "Device", "message": "[cuda] an Xid"})
+    program = f"""[ $COXSWAIN_ATTEMPT = 1 ] || [ $RANK = 0 ] || {{ echo '{said}' >/dev/termination-log; exit 72; }}
+        [ $COXSWAIN_ATTEMPT = 1 ] || sleep 60"""
+    container = {"name": "trainer", "image": "localhost/coxswain/trainer-cpu:0.1.0", "command": ["sh", "-c", program],
+                 "resources": {"requests": {"cpu": "50m", "memory": "50Mi"}}}
+    job = mlp("job", launcher="Env", runPolicy={"backoffLimit": 0, "cleanPodPolicy": "None"})
+    job["spec"].pop("training")
+    job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"] = [container]
+    scene.start(job)
+    status = scene.reach("job", "Succeeded", 90)
+    expect("restarts", status["restarts"]["node"], 1)
+    expect("avoided", status["avoidNodes"], [status["lastFailure"]["node"]])
+    for name, pod in scene.pods("job").items():
+        expect(f"{name} elsewhere", pod["spec"]["nodeName"] in status["avoidNodes"], False)
+
+
 def operator_restarted(scene):
     in_training(scene)
     run("kubectl", "-n", SYSTEM, "delete", "pod", scene.bed.operator_pod()["metadata"]["name"],
@@ -206,5 +224,5 @@ def volume_full(scene):
 
 
 QUICK = [worker_deleted, server_deleted, rank_killed, node_drained, out_of_memory]
-ALL = [*QUICK, rank_killed_under_mpirun, first_process_killed, operator_restarted, api_server_restarted, network_cut,
-       volume_full, node_lost, kubelet_stopped]
+ALL = [*QUICK, device_at_fault, rank_killed_under_mpirun, first_process_killed, operator_restarted,
+       api_server_restarted, network_cut, volume_full, node_lost, kubelet_stopped]
