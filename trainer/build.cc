@@ -16,6 +16,8 @@
 #include "trainer/gpu_choice.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/network_file.h"
+#include "trainer/onnx/file.h"
+#include "trainer/onnx/network.h"
 #include "trainer/tensor/fnv1a.h"
 #include "trainer/train/averaged_weights.h"
 
@@ -354,11 +356,31 @@ checkpoint::Loaded load_checkpoint(const fs::path& path) {
 
 void take_network(const TrainerConfig& config, train::TrainOptions& options) {
   if (config.model_file.empty()) return;
-  NetworkFile network = read_network(find_data(config).value_or("") / fs::path(config.model_file));
-  options.layers = std::move(network.layers);
-  options.network = std::move(network.text);
-  options.identity["model"] = fmt::format("a network of {} layers, {:016x}", options.layers.size(),
-                                          tensor::fnv1a(options.network));
+  const fs::path file = find_data(config).value_or("") / fs::path(config.model_file);
+  std::size_t count = 0;
+  if (onnx::is_onnx(file)) {
+    options.onnx = onnx::read_model(file, onnx::Values::kOfTheNetwork);
+    options.network = onnx::to_text(*options.onnx);
+    count = options.onnx->nodes.size();
+    if (options.pretrained.empty()) options.pretrained = file;
+  } else {
+    NetworkFile network = read_network(file);
+    options.layers = std::move(network.layers);
+    options.network = std::move(network.text);
+    count = options.layers.size();
+  }
+  options.identity["model"] =
+      fmt::format("a network of {} layers, {:016x}", count, tensor::fnv1a(options.network));
+}
+
+void take_network(const checkpoint::Loaded& loaded, train::TrainOptions& options) {
+  const std::string& network = loaded.contents.state.network;
+  if (network.empty()) return;
+  options.network = network;
+  if (onnx::is_model_text(network))
+    options.onnx = onnx::from_text(network, loaded.path.string());
+  else
+    options.layers = parse_network(network, loaded.path.string()).layers;
 }
 
 }  // namespace coxswain

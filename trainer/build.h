@@ -47,7 +47,11 @@ train::TrainOptions make_train_options(const contract::TrainerConfig& config,
 // tells of that and of what was passed over. Throws Error as checkpoint::load_from.
 checkpoint::Loaded load_checkpoint(const std::filesystem::path& path);
 
-// Reads the network of modelFile, where one is given.
+// Reads the network of modelFile, where one is given; what is of ONNX brings its weights, unless
+// `pretrained` does.
 void take_network(const contract::TrainerConfig& config, train::TrainOptions& options);
+
+// The network that a checkpoint keeps, where its model is the user's own.
+void take_network(const checkpoint::Loaded& loaded, train::TrainOptions& options);
 
 }  // namespace coxswain

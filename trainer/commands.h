@@ -35,7 +35,7 @@ struct CommandLine {
   bool print_config = false;
   std::string checkpoint;  // eval, export, predict: one's folder, or the directory that holds them
   std::string output;      // export: a file
-  std::string format = "safetensors";  // export: safetensors | npz
+  std::string format = "safetensors";  // export: safetensors | npz | onnx
   bool per_class = false;              // eval
   std::vector<std::string> images;     // predict
   int top = 5;                         // predict: how many classes of each
@@ -45,7 +45,7 @@ struct CommandLine {
   PackFlags pack;
   PreviewFlags preview;
   double seconds = 3;   // bench: of each measurement
-  std::string network;  // models: a file of layers
+  std::string network;  // models: a network of the user's own
 };
 
 // Each returns the exit code of the process, and throws Error for the rest.

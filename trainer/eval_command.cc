@@ -8,10 +8,13 @@
 #include "trainer/checkpoint/export.h"
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint_model.h"
 #include "trainer/commands.h"
 #include "trainer/confusion.h"
 #include "trainer/contract/config/config_reader.h"
-#include "trainer/graph/models/models.h"
+#include "trainer/contract/error.h"
+#include "trainer/onnx/format.h"
+#include "trainer/onnx/network.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
@@ -40,7 +43,8 @@ int run_eval(const CommandLine& line) {
   const auto dataset = open_test_set(config);
   const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
   train::TrainOptions options = make_train_options(config, std::nullopt);
-  take_network(config, options);
+  if (!config.model_file.empty()) take_network(loaded, options);
+  if (options.network.empty()) take_network(config, options);
   const tensor::Shape input =
       augment::result_of(train::evaluation_steps(options), dataset->sample_shape());
   const graph::Graph graph = train::build_graph(options, input, dataset->classes(), 0);
@@ -81,12 +85,36 @@ int run_eval(const CommandLine& line) {
   return 0;
 }
 
+namespace {
+
+// The model of a checkpoint with its weights, for scoring elsewhere.
+std::string onnx_of(const checkpoint::Loaded& loaded) {
+  const contract::TrainerConfig config = config_of(loaded);
+  train::TrainOptions options = make_train_options(config, std::nullopt);
+  take_network(loaded, options);
+  const graph::Graph graph = train::build_graph(
+      options, augment::result_of(train::evaluation_steps(options), shape_of(loaded)),
+      classes_of(loaded), 0);
+  require_same_size(loaded, graph);
+  std::string bytes = onnx::encode(onnx::to_model(graph, loaded.contents.model));
+  if (bytes.size() > onnx::kMostModelBytes)
+    throw Error(ExitCode::kUsage,
+                "--format onnx holds 2 GiB at most, and these weights are more: export them as "
+                "safetensors");
+  return bytes;
+}
+
+}  // namespace
+
 // The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
   if (line.format == "npz") {
     checkpoint::export_npz(files, loaded.contents.model, line.output);
+  } else if (line.format == "onnx") {
+    const std::string bytes = onnx_of(loaded);
+    checkpoint::export_bytes(files, std::as_bytes(std::span(bytes)), line.output);
   } else {
     checkpoint::export_safetensors(files, loaded.contents.model, line.output);
   }

@@ -113,15 +113,17 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   }
   if (name == "export") {
     command->add_option("--output", line.output, "a new file, or one to be replaced")->required();
-    command->add_option("--format", line.format, "safetensors, or npz (NumPy's)")
-        ->check(CLI::IsMember({"safetensors", "npz"}));
+    command
+        ->add_option("--format", line.format, "safetensors, npz (NumPy's), or onnx, with the model")
+        ->check(CLI::IsMember({"safetensors", "npz", "onnx"}));
   }
   if (name == "report") {
     command->add_option("DIR", line.directory, "where the checkpoints of a run lie")->required();
     command->add_option("--output", line.output, "a file; without it report.html in DIR");
   }
   if (name == "models")
-    command->add_option("--file", line.network, "the layers of a network of your own instead");
+    command->add_option("--file", line.network,
+                        "a network of your own instead: net.yaml, net.onnx");
   if (name == "timeline")
     command->add_option("FILE", line.directory, "what report.timeline wrote")->required();
   if (name == "preview") add_preview_flags(*command, line.preview);
@@ -152,7 +154,7 @@ int parse_and_run(int argc, char** argv) {
       coxswain::run_server);
   add("eval", "score a checkpoint on the test set", coxswain::run_eval);
   add("predict", "say what images show, by a checkpoint", coxswain::run_predict);
-  add("export", "write a checkpoint's weights as one file, safetensors or npz",
+  add("export", "write a checkpoint's weights as one file: safetensors, npz or onnx",
       coxswain::run_export);
   add("report", "write a page of a run: curves, speed, restarts, configuration",
       coxswain::run_report);

@@ -8,6 +8,8 @@
 #include "trainer/graph/operations.h"
 #include "trainer/graph/passes.h"
 #include "trainer/network_file.h"
+#include "trainer/onnx/file.h"
+#include "trainer/onnx/network.h"
 
 namespace coxswain {
 
@@ -25,11 +27,8 @@ std::int64_t trainable_of(const std::vector<graph::Parameter>& parameters) {
 }
 
 // Shapes, parameters and cost of each layer, of one image.
-int print_network(const NetworkFile& network) {
-  if (network.input.c == 0)
-    throw Error(ExitCode::kBadInput, "[model] input: required here: input: [1, 28, 28]");
-  const graph::Graph graph = graph::infer_shapes(
-      graph::build_layers(network.layers, network.input, network.classes, 0), 1);
+int print_graph(const graph::Graph& unshaped) {
+  const graph::Graph graph = graph::infer_shapes(unshaped, 1);
   const std::size_t logits = graph.nodes.size() - 1;
   fmt::print("{:<24} {:<14} {:>14} {:>12} {:>10}\n", "layer", "operation", "output", "parameters",
              "MMAC");
@@ -47,10 +46,23 @@ int print_network(const NetworkFile& network) {
   return 0;
 }
 
+// Of a file of layers, or of ONNX, whose weights have to fit.
+graph::Graph graph_of(const std::filesystem::path& file) {
+  if (onnx::is_onnx(file)) {
+    const onnx::Model model = onnx::read_model(file, onnx::Values::kWithWeights);
+    onnx::weights_of(model);
+    return onnx::translate(model).graph;
+  }
+  const NetworkFile network = read_network(file);
+  if (network.input.c == 0)
+    throw Error(ExitCode::kBadInput, "[model] input: required here: input: [1, 28, 28]");
+  return graph::build_layers(network.layers, network.input, network.classes, 0);
+}
+
 }  // namespace
 
 int run_models(const CommandLine& line) {
-  if (!line.network.empty()) return print_network(read_network(line.network));
+  if (!line.network.empty()) return print_graph(graph_of(line.network));
   fmt::print("{:<16} {:>11} {:>12} {:>8} {:>10}  {}\n", "model", "input", "parameters", "tensors",
              "MMAC", "from");
   for (const graph::ModelInfo& model : graph::models()) {

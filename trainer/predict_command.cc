@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "trainer/build.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint_model.h"
 #include "trainer/commands.h"
-#include "trainer/contract/config/config_fields.h"
-#include "trainer/contract/config/config_value.h"
 #include "trainer/contract/printable.h"
-#include "trainer/graph/models/models.h"
+#include "trainer/graph/passes.h"
 #include "trainer/picture/decode.h"
 #include "trainer/picture_files.h"
-#include "trainer/network_file.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
 #include "trainer/train/start_up.h"
@@ -27,82 +24,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostAtOnce = 32;
-constexpr std::int64_t kMostClasses = 1 << 20;
 constexpr std::size_t kMostCharacters = 200;  // of a class name
 
-// What a checkpoint's own configuration says of the model and of how images are prepared.
-constexpr auto kKeys = std::to_array<std::string_view>(
-    {"model", "precision", "convolution", "data.format", "data.augment", "data.evalAugment",
-     "data.orientation", "data.decode", "data.channels", "data.shape"});
-
-[[noreturn]] void refuse(const fs::path& checkpoint, const std::string& what) {
-  throw Error(ExitCode::kBadInput, fmt::format("[checkpoint] {}: {}", checkpoint.string(), what));
-}
-
-contract::TrainerConfig config_of(const checkpoint::Loaded& loaded) {
-  const checkpoint::State& state = loaded.contents.state;
-  std::vector<contract::ConfigFlag> flags;
-  const bool own = !state.network.empty();
-  if (own) flags.push_back({"modelFile", "of the checkpoint"});
-  for (const contract::Field& field : contract::kFields) {
-    if (std::ranges::find(kKeys, field.key) == kKeys.end()) continue;
-    if (own && field.key == "model") continue;
-    for (const auto* saved : {&state.identity, &state.trajectory}) {
-      const auto found = saved->find(std::string(field.key));
-      if (found == saved->end() || found->second.empty()) continue;
-      const bool is_default = found->second == contract::value_text(field, {});
-      if (field.required || !is_default) flags.push_back({found->first, found->second});
-    }
-  }
-  try {
-    return contract::read_config("", "", flags).config;
-  } catch (const Error& error) {
-    refuse(loaded.path, fmt::format("its configuration is not read here: {}", error.what()));
-  }
-}
-
-std::int64_t number_of(const checkpoint::Loaded& loaded, std::string_view text, std::int64_t most) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > most)
-    refuse(loaded.path, fmt::format("\"{}\" in its dataset is no number from 1 to {}",
-                                    printable(text, kMostCharacters), most));
-  return number;
-}
-
-std::string of_dataset(const checkpoint::Loaded& loaded, const std::string& key) {
-  const auto& dataset = loaded.contents.state.dataset;
-  const auto found = dataset.find(key);
-  if (found == dataset.end())
-    refuse(loaded.path, fmt::format("does not say the {} of its dataset: save it again", key));
-  return found->second;
-}
-
-// "3x32x32"
-tensor::Shape shape_of(const checkpoint::Loaded& loaded) {
-  const std::string text = of_dataset(loaded, "shape");
-  const std::string_view all = text;
-  const std::size_t first = std::min(all.find('x'), all.size() - 1);
-  const std::size_t second = std::min(all.find('x', first + 1), all.size() - 1);
-  const tensor::Shape shape{1, number_of(loaded, all.substr(0, first), 3),
-                            number_of(loaded, all.substr(first + 1, second - first - 1), 1 << 16),
-                            number_of(loaded, all.substr(second + 1), 1 << 16)};
-  if (shape.c == 2 || shape.h * shape.w > picture::kMostPixels)
-    refuse(loaded.path, fmt::format("its images are {}, which no picture is", text));
+tensor::Shape picture_shape_of(const checkpoint::Loaded& loaded) {
+  const tensor::Shape shape = shape_of(loaded);
+  if (shape.c == 2 || shape.c > 3 || shape.h * shape.w > picture::kMostPixels)
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[checkpoint] {}: its images are {}x{}x{}, which no picture is",
+                            loaded.path.string(), shape.c, shape.h, shape.w));
   return shape;
-}
-
-// Before memory is taken for what a file claims.
-void require_same_size(const checkpoint::Loaded& loaded, const graph::Graph& graph) {
-  std::uint64_t wanted = 0;
-  for (const graph::Parameter& parameter : graph::parameters(graph::infer_shapes(graph, 1)))
-    wanted += std::accumulate(
-        parameter.dims.begin(), parameter.dims.end(), std::uint64_t{1},
-        [](std::uint64_t all, std::int64_t dim) { return all * static_cast<std::uint64_t>(dim); });
-  std::uint64_t there = 0;
-  for (const checkpoint::NamedTensor& tensor : loaded.contents.model) there += tensor.values.size();
-  if (wanted != there)
-    refuse(loaded.path, fmt::format("holds {} values, its model has {}", there, wanted));
 }
 
 class Printer {
@@ -161,12 +91,11 @@ int run_predict(const CommandLine& line) {
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   const contract::TrainerConfig config = config_of(loaded);
   train::TrainOptions options = make_train_options(config, std::nullopt);
-  const std::string& network = loaded.contents.state.network;
-  if (!network.empty()) options.layers = parse_network(network, loaded.path.string()).layers;
-  const std::int64_t classes = number_of(loaded, of_dataset(loaded, "classes"), kMostClasses);
+  take_network(loaded, options);
+  const std::int64_t classes = classes_of(loaded);
   const std::vector<fs::path> paths(line.images.begin(), line.images.end());
   const auto dataset =
-      open_picture_files(paths, test_picture_options(config), shape_of(loaded), classes);
+      open_picture_files(paths, test_picture_options(config), picture_shape_of(loaded), classes);
   const graph::Graph graph = train::build_graph(
       options, augment::result_of(train::evaluation_steps(options), dataset->sample_shape()),
       classes, 0);

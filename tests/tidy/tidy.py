@@ -33,7 +33,8 @@ EDGES = {
     "trainer/net": ["trainer/contract/worker"],
     "trainer/ps": ["trainer/backend", "trainer/comm", "trainer/compress", "trainer/net", "trainer/optim", "trainer/tensor"],
     "trainer/checkpoint": ["trainer/tensor"],
-    "trainer/train": ["trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm", "trainer/compress",
+    "trainer/onnx": ["trainer/graph", "trainer/checkpoint", "trainer/tensor"],
+    "trainer/train": ["trainer/onnx", "trainer/graph", "trainer/graph/models", "trainer/backend", "trainer/data", "trainer/comm", "trainer/compress",
                       "trainer/net", "trainer/optim", "trainer/options", "trainer/ps", "trainer/checkpoint", "trainer/tensor"],
     "trainer/report": ["trainer/train", "trainer/backend", "trainer/contract/worker"],
     "trainer/launch": ["trainer/contract/worker"],
@@ -72,7 +73,8 @@ THIRD_PARTY = {
     r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],
     r"(jpeglib|jerror)\.h": ["trainer/picture/jpeg"],
     r"png\.h": ["trainer/picture/png"],
-    r"(protozero/|boost/crc)": ["trainer/report/tensorboard_records"],
+    r"protozero/": ["trainer/report/tensorboard_records", "trainer/onnx/decode.cc", "trainer/onnx/encode"],
+    r"boost/crc": ["trainer/report/tensorboard_records"],
     r"zlib\.h": ["trainer/data/", "trainer/checkpoint/"],
 }
 
@@ -81,6 +83,8 @@ PURE = ["operator/job/", "operator/convert/", "operator/inspect/", "operator/kub
         "operator/cluster/pod", "operator/cluster/judge",
         "trainer/options/", "trainer/augment/", "trainer/picture/", "trainer/graph/", "trainer/data/sampler", "trainer/optim/", "trainer/checkpoint/format",
         "trainer/compress/",
+        "trainer/onnx/model", "trainer/onnx/format", "trainer/onnx/decode", "trainer/onnx/encode", "trainer/onnx/constants",
+        "trainer/onnx/node_attributes", "trainer/onnx/translat", "trainer/onnx/weights", "trainer/onnx/network", "trainer/onnx/to_model",
         "trainer/net/frame", "trainer/net/hello", "trainer/comm/reduction", "trainer/ps/client.", "trainer/ps/message", "trainer/ps/push_", "trainer/ps/server", "trainer/ps/shard",
         "trainer/ps/sync", "trainer/ps/async_server", "trainer/ps/async_training",
         "trainer/ps/async_client.", "trainer/ps/coordinator", "trainer/ps/lease_book", "trainer/ps/step_set",

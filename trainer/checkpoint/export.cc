@@ -85,6 +85,10 @@ void export_safetensors(FileSystem& files, const std::vector<NamedTensor>& tenso
   write_whole(files, output, [&](ChunkedWriter& target) { append_safetensors(target, tensors); });
 }
 
+void export_bytes(FileSystem& files, std::span<const std::byte> bytes, const Path& output) {
+  write_whole(files, output, [&](ChunkedWriter& target) { target.append(bytes); });
+}
+
 void export_npz(FileSystem& files, const std::vector<NamedTensor>& tensors, const Path& output) {
   std::vector<ZipMember> members;
   for (const NamedTensor& tensor : tensors) members.push_back(member_of(tensor));

@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/data/dataset_identity.h"
+#include "trainer/graph/head.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/best_epoch.h"
@@ -150,7 +151,9 @@ class StartUp {
     checkpoint::Contents contents;
     if (leads_) {
       contents = snapshot(with_.backend, *now_.parameters, slot_names(options_))();
-      begin_with(options_.pretrained, graph_.logits().name, contents, notes());
+      const auto head =
+          static_cast<std::size_t>(graph::head_of(graph_).value_or(graph_.loss().inputs.front()));
+      begin_with(options_.pretrained, graph_.nodes[head].name, contents, notes());
     }
     now_.strategy->restore(leads_ ? &contents : nullptr);
   }
@@ -300,7 +303,7 @@ class StartUp {
           fmt::format("evaluates the weights' average: ema.decay {}", options_.rule.ema_decay));
     const checkpoint::State& state = now_.state;
     RunInfo& info = now_.info;
-    info.model = options_.layers.empty() ? word(options_.model) : "modelFile";
+    info.model = options_.network.empty() ? word(options_.model) : "modelFile";
     info.parameters = layout.parameter_count();
     info.multiply_accumulates = graph::multiply_accumulates(program_.graph);
     info.rank = communicator_.rank();

@@ -12,6 +12,7 @@
 #include "trainer/data/sampler.h"
 #include "trainer/graph/models/layer_list.h"
 #include "trainer/graph/passes.h"
+#include "trainer/onnx/model.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
 #include "trainer/options/saving.h"
@@ -73,6 +74,7 @@ struct TimelineOptions {
 struct TrainOptions {
   Model model = Model::kMlp;
   std::vector<graph::Layer> layers;  // in its place
+  std::optional<onnx::Model> onnx;   // likewise, without its weights
   std::string network;               // the file of these, for checkpoints
   Precision precision = Precision::kFp32;
   LossScaling loss_scaling;

@@ -1,0 +1,138 @@
+#include "trainer/onnx/constants.h"
+
+#include <algorithm>
+
+#include "trainer/onnx/node_attributes.h"
+
+namespace coxswain::onnx {
+
+namespace {
+
+constexpr std::size_t kMostInShape = 64;
+
+Tensor integer_list(std::vector<std::int64_t> values) {
+  return {.dims = {static_cast<std::int64_t>(values.size())},
+          .type = ElementType::kInt64,
+          .integers = std::move(values)};
+}
+
+bool is_small_integers(const Tensor& tensor) {
+  return !is_float(tensor.type) && !tensor.external && tensor.integers.size() <= kMostInShape;
+}
+
+}  // namespace
+
+Constants::Constants(const Model& model) : model_(model) {
+  for (const Tensor& tensor : model.tensors)
+    if (!known_.emplace(tensor.name, &tensor).second)
+      refuse(model, "two tensors have the name " + tensor.name);
+}
+
+const Tensor* Constants::find(const std::string& value) const {
+  const auto found = known_.find(value);
+  return found == known_.end() ? nullptr : found->second;
+}
+
+std::optional<double> Constants::scalar(const std::string& value) const {
+  const Tensor* tensor = find(value);
+  if (tensor == nullptr || tensor->external || elements_of(tensor->dims) != 1) return std::nullopt;
+  return is_float(tensor->type) ? static_cast<double>(tensor->floats.front())
+                                : static_cast<double>(tensor->integers.front());
+}
+
+std::optional<std::vector<std::int64_t>> Constants::integers(const std::string& value) const {
+  const Tensor* tensor = find(value);
+  if (tensor == nullptr || !is_small_integers(*tensor)) return std::nullopt;
+  return tensor->integers;
+}
+
+void Constants::add(const std::string& value, Tensor tensor) {
+  made_.push_back(std::move(tensor));
+  known_[value] = &made_.back();
+}
+
+void Constants::add_shape(const std::string& value, std::vector<std::int64_t> dims) {
+  add(value, integer_list(std::move(dims)));
+}
+
+bool Constants::is_known(const Node& node) const {
+  return std::ranges::all_of(node.inputs, [&](const std::string& input) {
+    return input.empty() || find(input) != nullptr;
+  });
+}
+
+bool Constants::fold(const Node& node) {
+  if (node.outputs.size() != 1 || !is_known(node)) return false;
+  const std::string& output = node.outputs.front();
+  if (node.op == "Constant") {
+    add_constant(node);
+    return true;
+  }
+  if (node.inputs.empty()) return false;
+  if (node.op == "Identity" || node.op == "Cast") {  // integers are wide, floats are as they are
+    known_[output] = find(node.inputs.front());
+    return known_[output] != nullptr;
+  }
+  std::optional<Tensor> result;
+  if (node.op == "Gather") result = gathered(node);
+  if (node.op == "Concat") result = joined(node);
+  if (node.op == "Unsqueeze" || node.op == "Squeeze") result = reshaped(node);
+  if (!result) return false;
+  add(output, std::move(*result));
+  return true;
+}
+
+void Constants::add_constant(const Node& node) {
+  const std::string& output = node.outputs.front();
+  if (node.attributes.size() == 1) {
+    const auto& value = node.attributes.front().value;
+    if (const auto* tensor = std::get_if<Tensor>(&value)) {
+      known_[output] = tensor;
+      return;
+    }
+    if (const auto* number = std::get_if<std::int64_t>(&value))
+      return add(output, {.dims = {}, .type = ElementType::kInt64, .integers = {*number}});
+    if (const auto* number = std::get_if<float>(&value))
+      return add(output, {.dims = {}, .floats = {*number}});
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+      return add(output, integer_list(*list));
+  }
+  refuse(model_, node, "its value is of a kind that is not known");
+}
+
+// One or some lengths of a shape.
+std::optional<Tensor> Constants::gathered(const Node& node) const {
+  if (node.inputs.size() != 2) return std::nullopt;
+  const auto from = integers(node.inputs[0]);
+  const auto which = integers(node.inputs[1]);
+  if (!from || !which) return std::nullopt;
+  Tensor result{.dims = find(node.inputs[1])->dims, .type = ElementType::kInt64};
+  for (std::int64_t index : *which) {
+    const auto size = static_cast<std::int64_t>(from->size());
+    if (index < 0) index += size;
+    if (index < 0 || index >= size) return std::nullopt;
+    result.integers.push_back((*from)[static_cast<std::size_t>(index)]);
+  }
+  return result;
+}
+
+std::optional<Tensor> Constants::joined(const Node& node) const {
+  std::vector<std::int64_t> all;
+  for (const std::string& input : node.inputs) {
+    const auto part = integers(input);
+    if (!part || all.size() + part->size() > kMostInShape) return std::nullopt;
+    all.insert(all.end(), part->begin(), part->end());
+  }
+  return integer_list(std::move(all));
+}
+
+// A number as a list of one, or the reverse.
+std::optional<Tensor> Constants::reshaped(const Node& node) const {
+  const auto values = integers(node.inputs[0]);
+  if (!values) return std::nullopt;
+  if (node.op == "Unsqueeze") return integer_list(*values);
+  if (values->size() != 1) return std::nullopt;
+  return Tensor{.dims = {}, .type = ElementType::kInt64, .integers = *values};
+}
+
+}  // namespace coxswain::onnx

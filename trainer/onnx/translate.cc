@@ -1,0 +1,266 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
+#include "trainer/graph/head.h"
+#include "trainer/graph/operations.h"
+#include "trainer/onnx/translator.h"
+
+// The frame of a translation: names, values and shapes. What each operation becomes is in
+// translate_operations.cc.
+namespace coxswain::onnx {
+
+namespace {
+
+constexpr std::size_t kMostCharacters = 200;
+
+const Port& image_port(const Model& model) {
+  const Port* found = nullptr;
+  for (const Port& port : model.inputs) {
+    if (std::ranges::find(model.tensors, port.name, &Tensor::name) != model.tensors.end()) continue;
+    if (found != nullptr)
+      refuse(model, fmt::format("has two inputs, {} and {}: must be one, the images",
+                                printable(found->name, kMostCharacters),
+                                printable(port.name, kMostCharacters)));
+    found = &port;
+  }
+  if (found == nullptr) refuse(model, "has no input");
+  return *found;
+}
+
+tensor::Shape shape_of_port(const Model& model) {
+  const Port& port = image_port(model);
+  const auto is_fixed = [&](std::size_t i) { return port.dims[i] > 0; };
+  if (port.dims.size() == 2 && is_fixed(1)) return {1, port.dims[1], 1, 1};
+  if (port.dims.size() != 4 || !is_fixed(1) || !is_fixed(2) || !is_fixed(3))
+    refuse(model, fmt::format("its input {} must be (N, C, H, W) of fixed C, H and W",
+                              printable(port.name, kMostCharacters)));
+  return {1, port.dims[1], port.dims[2], port.dims[3]};
+}
+
+// "/layer1/layer1.0/conv1/Conv" -> "layer1.0.conv1": the module that TorchScript's exporter was in.
+std::string module_of(std::string_view path) {
+  if (!path.starts_with('/')) return "";
+  std::string name;
+  std::string_view last;
+  path.remove_prefix(1);
+  for (std::size_t end = path.find('/'); end != path.npos; end = path.find('/')) {
+    const std::string_view part = path.substr(0, end);
+    path.remove_prefix(end + 1);
+    const bool is_longer = !last.empty() && part.starts_with(fmt::format("{}.", last));
+    if (is_longer) name.resize(name.size() - last.size());
+    if (!is_longer && !name.empty()) name += '.';
+    name += part;
+    last = part;
+  }
+  return name;
+}
+
+std::string plain(std::string name) {
+  constexpr std::size_t kMost = 120;
+  if (name.size() > kMost) name.resize(kMost);
+  for (char& c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+          c == '.' || c == '-'))
+      c = '_';
+  return name;
+}
+
+}  // namespace
+
+Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
+    : model_(model),
+      constants_(model),
+      builder_(input ? *input : shape_of_port(model)),
+      is_own_input_(!input) {
+  constexpr std::int64_t kOldest = 9;
+  if (model.opset < kOldest)
+    refuse(model, fmt::format("is of opset {}, {} and later are read", model.opset, kOldest));
+  const Port& port = image_port(model);
+  if (!port.dims.empty()) batch_ = port.dims.front();
+  values_[port.name] = {.node = builder_.input(), .flat = port.dims.size() == 2};
+  for (const Node& node : model.nodes)
+    for (const std::string& name : node.inputs) ++readers_[name];
+}
+
+void Translator::add(const Node& node) {
+  if (!node.domain.empty() && node.domain != "ai.onnx")
+    refuse(model_, node,
+           fmt::format("is of {}, whose operations are not known",
+                       printable(node.domain, kMostCharacters)));
+  if (constants_.fold(node)) return;
+  const auto rule = rules().find(node.op);
+  if (rule == rules().end()) refuse(model_, node, "an operation that is not known");
+  if (node.outputs.empty()) refuse(model_, node, "gives nothing");
+  (this->*rule->second)(node);
+}
+
+Translation Translator::finish(std::optional<std::int64_t> classes, float label_smoothing) {
+  if (model_.outputs.size() != 1)
+    refuse(model_,
+           fmt::format("has {} outputs: must be one, a value a class", model_.outputs.size()));
+  const std::string& name = model_.outputs.front().name;
+  const auto found = values_.find(name);
+  const bool is_whole = found != values_.end() &&
+                        (found->second.form == Form::kWhole || found->second.form == Form::kEnd);
+  if (!is_whole)
+    refuse(model_,
+           fmt::format("its output {} is given by no node", printable(name, kMostCharacters)));
+  Value logits = found->second;
+  const std::int64_t own = shape_of(logits).per_sample();
+  if (shape_of(logits).c != own && !logits.flat)
+    refuse(model_,
+           fmt::format("its output {} is {}: must be one value a class",
+                       printable(name, kMostCharacters), tensor::to_text(shape_of(logits))));
+  if (shape_of(logits).c != own) {
+    logits.node = builder_.flatten(logits.node);
+    builder_.node(logits.node).shape = {1, own, 1, 1};
+  }
+  graph::Graph graph = builder_.finish(logits.node, label_smoothing);
+  if (classes && *classes != own) {
+    const auto head = graph::head_of(graph);
+    if (!head || graph.nodes[static_cast<std::size_t>(*head)].channels != own)
+      refuse(model_, fmt::format("gives {} values where {} classes need {}, and has no last layer "
+                                 "that could give as many",
+                                 own, *classes, *classes));
+    graph.nodes[static_cast<std::size_t>(*head)].channels = *classes;
+  }
+  return {std::move(graph), std::move(sources_)};
+}
+
+const std::string& Translator::input_name(const Node& node, std::size_t index) const {
+  if (!has_input(node, index))
+    refuse(model_, node, fmt::format("has {} inputs, and needs more", node.inputs.size()));
+  return node.inputs[index];
+}
+
+bool Translator::has_input(const Node& node, std::size_t index) const {
+  return index < node.inputs.size() && !node.inputs[index].empty();
+}
+
+bool Translator::is_value(const Node& node, std::size_t index) const {
+  return values_.contains(input_name(node, index));
+}
+
+Translator::Value Translator::any_value(const Node& node, std::size_t index) const {
+  const std::string& name = input_name(node, index);
+  const auto found = values_.find(name);
+  if (found != values_.end()) return found->second;
+  const std::string shown = printable(name, kMostCharacters);
+  if (constants_.find(name) != nullptr)
+    refuse(model_, node, fmt::format("reads {}, which is a constant, as images", shown));
+  refuse(model_, node, fmt::format("reads {}, which no node before it gives", shown));
+}
+
+Translator::Value Translator::value(const Node& node, std::size_t index) const {
+  const Value found = any_value(node, index);
+  if (found.form == Form::kWhole) return found;
+  const std::string shown = printable(node.inputs[index], kMostCharacters);
+  if (found.form == Form::kEnd)
+    refuse(model_, node, fmt::format("reads {}, a softmax: known at the end alone", shown));
+  refuse(model_, node,
+         fmt::format("reads {}, which is computed as it is known in a Gelu alone", shown));
+}
+
+Translator::Value Translator::image(const Node& node, std::size_t index) const {
+  const Value found = value(node, index);
+  if (found.flat)
+    refuse(model_, node,
+           fmt::format("reads {}, which has no rows and columns",
+                       printable(node.inputs[index], kMostCharacters)));
+  return found;
+}
+
+Translator::Value Translator::columns(const Node& node, Value value) {
+  const tensor::Shape& shape = shape_of(value);
+  if (!value.flat || shape.c == shape.per_sample()) return value;
+  value.node = place(node, builder_.flatten(value.node));
+  return value;
+}
+
+const Tensor& Translator::weight(const Node& node, std::size_t index, std::size_t dims) const {
+  const std::string& name = input_name(node, index);
+  const Tensor* tensor = constants_.find(name);
+  const std::string shown = printable(name, kMostCharacters);
+  if (tensor == nullptr)
+    refuse(model_, node, fmt::format("reads {}, which must be a constant", shown));
+  if (tensor->dims.size() != dims || !is_float(tensor->type) || elements_of(tensor->dims) == 0)
+    refuse(model_, node,
+           fmt::format("reads {}, which must be floats of {} dimensions", shown, dims));
+  return *tensor;
+}
+
+// Where an exporter kept them, the names that the parameters had: "features.0.weight".
+std::string Translator::weighted_name(const Node& node, std::string_view stem,
+                                      std::initializer_list<std::string_view> ends) {
+  std::size_t input = 0;
+  for (const std::string_view end : ends) {
+    ++input;
+    if (!has_input(node, input) || !node.inputs[input].ends_with(end)) continue;
+    const std::string& name = node.inputs[input];
+    std::string own = plain(name.substr(0, name.size() - end.size()));
+    if (!own.empty() && names_.insert(own).second) return own;
+  }
+  const std::string module = plain(module_of(node.name));
+  return fresh_name(module.empty() ? std::string(stem) : module);
+}
+
+std::string Translator::unweighted_name(const Node& node, std::string_view stem) {
+  const std::string name = plain(node.name.starts_with('/') ? module_of(node.name) : node.name);
+  return fresh_name(name.empty() ? std::string(stem) : name);
+}
+
+// "conv", "conv_2": as `stem` is a name, or none of several nodes of one module.
+std::string Translator::fresh_name(std::string name) {
+  for (;;) {
+    const int number = ++used_[name];
+    std::string own = number == 1 ? name : fmt::format("{}_{}", name, number);
+    if (names_.insert(own).second) return own;
+  }
+}
+
+void Translator::take(const Node& node, std::size_t input, std::string parameter, bool transposed) {
+  take_source(node, {std::move(parameter), constants_.find(node.inputs[input]), transposed});
+}
+
+// Exporters make one tensor of several small ones that are alike by chance, as those that normalise
+// are before training.
+void Translator::take_source(const Node& node, Source source) {
+  const bool is_new = taken_.insert(source.tensor).second;
+  if (!is_new && source.tensor->dims.size() > 1)
+    refuse(model_, node,
+           fmt::format("shares its weights {} with another node, which is not known",
+                       printable(source.tensor->name, kMostCharacters)));
+  sources_.push_back(std::move(source));
+}
+
+int Translator::place(const Node& node, int built) {
+  graph::Node& made = builder_.node(built);
+  try {
+    made.shape = graph::operation(made.op).shape(builder_.graph(), made);
+  } catch (const Error& error) {
+    const std::string_view said = error.what();
+    constexpr std::string_view kPrefix = "[model] ";
+    refuse(model_, node, std::string(said.substr(said.starts_with(kPrefix) ? kPrefix.size() : 0)));
+  }
+  return built;
+}
+
+void Translator::give(const Node& node, Value value) {
+  const std::string& name = node.outputs.front();
+  if (!values_.emplace(name, value).second || constants_.find(name) != nullptr)
+    refuse(model_, node,
+           fmt::format("gives {}, which is there already", printable(name, kMostCharacters)));
+}
+
+Translation translate(const Model& model, std::optional<tensor::Shape> input,
+                      std::optional<std::int64_t> classes, float label_smoothing) {
+  Translator translator(model, input);
+  for (const Node& node : model.nodes) translator.add(node);
+  return translator.finish(classes, label_smoothing);
+}
+
+}  // namespace coxswain::onnx

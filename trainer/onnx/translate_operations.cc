@@ -1,0 +1,322 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "trainer/contract/printable.h"
+#include "trainer/onnx/translator.h"
+
+namespace coxswain::onnx {
+
+namespace {
+
+constexpr std::size_t kMostCharacters = 200;
+
+bool is_near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
+
+}  // namespace
+
+const std::map<std::string_view, Translator::Rule>& Translator::rules() {
+  static const std::map<std::string_view, Rule> kRules{
+      {"Conv", &Translator::conv},
+      {"BatchNormalization", &Translator::batch_norm},
+      {"Relu", &Translator::relu},
+      {"Tanh", &Translator::tanh},
+      {"Gelu", &Translator::gelu},
+      {"MaxPool", &Translator::max_pool},
+      {"AveragePool", &Translator::average_pool},
+      {"GlobalAveragePool", &Translator::global_average_pool},
+      {"ReduceMean", &Translator::reduce_mean},
+      {"Add", &Translator::sum},
+      {"Mul", &Translator::multiply},
+      {"Div", &Translator::divide},
+      {"Erf", &Translator::erf},
+      {"Gemm", &Translator::gemm},
+      {"MatMul", &Translator::matmul},
+      {"Flatten", &Translator::flatten},
+      {"Reshape", &Translator::reshape},
+      {"Squeeze", &Translator::squeeze},
+      {"Unsqueeze", &Translator::unsqueeze},
+      {"Shape", &Translator::shape},
+      {"Dropout", &Translator::dropout},
+      {"Identity", &Translator::identity},
+      {"Softmax", &Translator::softmax},
+      {"LogSoftmax", &Translator::softmax},
+  };
+  return kRules;
+}
+
+void Translator::batch_norm(const Node& node) {
+  const NodeAttributes attributes(model_, node,
+                                  {"epsilon", "momentum", "training_mode", "spatial"});
+  if (attributes.integer("spatial", 1) != 1) refuse(model_, node, "its spatial must be 1");
+  const Value x = columns(node, value(node, 0));
+  constexpr std::array<std::string_view, 4> kEnds{".weight", ".bias", ".running_mean",
+                                                  ".running_var"};
+  for (std::size_t i = 0; i < kEnds.size(); ++i) weight(node, i + 1, 1);
+  const std::string name = weighted_name(node, "bn", {kEnds[0], kEnds[1], kEnds[2], kEnds[3]});
+  const int made = builder_.batch_norm(x.node, name, attributes.real("epsilon", 1e-5F));
+  give(node, {place(node, made), x.flat});
+  for (std::size_t i = 0; i < kEnds.size(); ++i) take(node, i + 1, name + std::string(kEnds[i]));
+}
+
+void Translator::relu(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  const Value x = value(node, 0);
+  give(node, {place(node, builder_.relu(x.node)), x.flat});
+}
+
+void Translator::tanh(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  const Value x = value(node, 0);
+  give(node, {place(node, builder_.tanh(x.node)), x.flat});
+}
+
+void Translator::gelu(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"approximate"});
+  if (attributes.text("approximate", "none") != "none")
+    refuse(model_, node, "its approximate must be none");
+  const Value x = value(node, 0);
+  give(node, {place(node, builder_.gelu(x.node)), x.flat});
+}
+
+// An attribute in older opsets, an input in newer ones.
+std::vector<std::int64_t> Translator::axes_of(const Node& node,
+                                              const NodeAttributes& attributes) const {
+  constexpr std::int64_t kDims = 4;
+  std::vector<std::int64_t> axes = attributes.integers("axes", {});
+  if (has_input(node, 1)) axes = constants_.integers(node.inputs[1]).value_or(axes);
+  for (std::int64_t& axis : axes) axis += axis < 0 ? kDims : 0;
+  std::ranges::sort(axes);
+  return axes;
+}
+
+void Translator::reduce_mean(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"axes", "keepdims", "noop_with_empty_axes"});
+  const Value x = image(node, 0);
+  if (axes_of(node, attributes) != std::vector<std::int64_t>{2, 3})
+    refuse(model_, node, "its axes must be rows and columns, 2 and 3");
+  const bool flat = attributes.integer("keepdims", 1) == 0;
+  give(node, {place(node, builder_.global_avg_pool(x.node)), flat});
+}
+
+// A constant that is added to what a layer without a bias gives is its bias.
+bool Translator::add_bias(const Node& node) {
+  const std::size_t constant = is_value(node, 0) ? 1 : 0;
+  const std::string& name = input_name(node, 1 - constant);
+  const Value x = value(node, 1 - constant);
+  graph::Node& layer = builder_.node(x.node);
+  const bool is_layer = layer.op == graph::Op::kConv2d || layer.op == graph::Op::kDense;
+  const Tensor* bias = constants_.find(input_name(node, constant));
+  if (!is_layer || layer.bias || readers_[name] != 1 || bias == nullptr || !is_float(bias->type))
+    return false;
+  const std::size_t columns = layer.op == graph::Op::kConv2d ? 2 : 0;  // of one element each
+  const auto& dims = bias->dims;
+  if (dims.size() <= columns || dims[dims.size() - 1 - columns] != layer.channels ||
+      elements_of(dims) != static_cast<std::uint64_t>(layer.channels))
+    return false;
+  layer.bias = true;
+  take_source(node, {layer.name + ".bias", bias, false});
+  give(node, x);
+  return true;
+}
+
+void Translator::sum(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  const bool both = is_value(node, 0) && is_value(node, 1);
+  if (!both) {
+    const std::size_t of_value = is_value(node, 0) ? 0 : 1;
+    Value x = any_value(node, of_value);
+    if (x.form == Form::kErf && constants_.scalar(input_name(node, 1 - of_value)) == 1.0) {
+      x.form = Form::kOnePlusErf;
+      return give(node, x);
+    }
+    if (add_bias(node)) return;
+    refuse(model_, node, "adds a constant that is no bias of the layer before it");
+  }
+  Value a = value(node, 0);
+  Value b = value(node, 1);
+  if (a.flat != b.flat) refuse(model_, node, "adds images and what has no rows and columns");
+  if (shape_of(a) != shape_of(b)) {
+    a = columns(node, a);
+    b = columns(node, b);
+  }
+  give(node, {place(node, builder_.add(a.node, b.node)), a.flat});
+}
+
+// Before opset 20 Gelu is x * (1 + erf(x / sqrt(2))) * 0.5, in either order.
+bool Translator::multiply_gelu(const Node& node, Value a, Value b) {
+  if (a.form == Form::kOnePlusErf) std::swap(a, b);
+  if (b.form != Form::kOnePlusErf || a.node != b.node) return false;
+  if (a.form == Form::kScaled && is_near(a.factor, 0.5)) {
+    give(node, {place(node, builder_.gelu(a.node)), a.flat});
+    return true;
+  }
+  if (a.form != Form::kWhole) return false;
+  a.form = Form::kTwiceGelu;
+  give(node, a);
+  return true;
+}
+
+void Translator::multiply(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  if (is_value(node, 0) && is_value(node, 1)) {
+    if (multiply_gelu(node, any_value(node, 0), any_value(node, 1))) return;
+    refuse(model_, node, "multiplies two values, which is known in a Gelu alone");
+  }
+  const std::size_t of_value = is_value(node, 0) ? 0 : 1;
+  Value x = any_value(node, of_value);
+  const auto factor = constants_.scalar(input_name(node, 1 - of_value));
+  if (!factor) refuse(model_, node, "multiplies by what is no constant number");
+  if (x.form == Form::kTwiceGelu && is_near(*factor, 0.5))
+    return give(node, {place(node, builder_.gelu(x.node)), x.flat});
+  if (x.form != Form::kWhole) refuse(model_, node, "multiplies, which is known in a Gelu alone");
+  give(node, {x.node, x.flat, Form::kScaled, *factor});
+}
+
+void Translator::divide(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  const Value x = value(node, 0);
+  const auto divisor = constants_.scalar(input_name(node, 1));
+  if (!divisor || *divisor == 0) refuse(model_, node, "divides by what is no constant number");
+  give(node, {x.node, x.flat, Form::kScaled, 1 / *divisor});
+}
+
+void Translator::erf(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  Value x = any_value(node, 0);
+  if (x.form != Form::kScaled || !is_near(x.factor, 1 / std::numbers::sqrt2))
+    refuse(model_, node, "known in a Gelu alone");
+  x.form = Form::kErf;
+  give(node, x);
+}
+
+void Translator::dense(const Node& node, Value x, bool transposed, bool bias) {
+  const Tensor& weights = weight(node, 1, 2);
+  if (!x.flat)
+    refuse(model_, node,
+           fmt::format("reads {}, which has rows and columns: flatten it before",
+                       printable(node.inputs[0], kMostCharacters)));
+  const std::string name = weighted_name(node, "fc", {".weight", ".bias"});
+  const int made = builder_.dense(x.node, name, weights.dims[transposed ? 1 : 0], bias, kInit);
+  give(node, {place(node, made), true});
+  take(node, 1, name + ".weight", transposed);
+  if (!bias) return;
+  const Tensor* values = constants_.find(node.inputs[2]);
+  if (values == nullptr || !is_float(values->type))
+    refuse(model_, node, "its third input must be constant floats");
+  take(node, 2, name + ".bias");
+}
+
+void Translator::gemm(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"alpha", "beta", "transA", "transB"});
+  const bool bias = has_input(node, 2);
+  if (attributes.real("alpha", 1) != 1 || (bias && attributes.real("beta", 1) != 1))
+    refuse(model_, node, "its alpha and beta must be 1");
+  if (attributes.integer("transA", 0) != 0) refuse(model_, node, "its transA must be 0");
+  dense(node, value(node, 0), attributes.integer("transB", 0) == 0, bias);
+}
+
+void Translator::matmul(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  dense(node, value(node, 0), true, false);
+}
+
+void Translator::flatten(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"axis"});
+  Value x = value(node, 0);
+  const std::int64_t axis = attributes.integer("axis", 1);
+  if (axis != 1 && axis != (x.flat ? -1 : -3)) refuse(model_, node, "its axis must be 1");
+  x.flat = true;
+  give(node, x);
+}
+
+// To (N, all of it), or what leaves it as it is.
+void Translator::reshape(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"allowzero"});
+  Value x = value(node, 0);
+  const auto to = constants_.integers(input_name(node, 1));
+  if (!to) refuse(model_, node, "its shape must be constant, but for the batch");
+  const tensor::Shape& shape = shape_of(x);
+  const auto is = [&](std::size_t i, std::int64_t length) {
+    return (*to)[i] == length || (*to)[i] == -1 || ((*to)[i] == 0 && i > 0);
+  };
+  const bool keeps_batch =
+      !to->empty() && (to->front() == -1 || to->front() == 0 || to->front() == batch_);
+  const bool is_flat = to->size() == 2 && (!is_own_input_ || is(1, shape.per_sample()));
+  const bool is_image = to->size() == 4 && is(1, x.flat ? shape.per_sample() : shape.c) &&
+                        is(2, x.flat ? 1 : shape.h) && is(3, x.flat ? 1 : shape.w);
+  const bool has_all = to->size() == 2 && (*to)[1] == shape.per_sample();  // so N is the batch's
+  if ((!keeps_batch && !has_all) || (!is_flat && !is_image))
+    refuse(model_, node,
+           fmt::format("makes ({}) of {}: known is what flattens each image alone",
+                       fmt::join(*to, ", "), tensor::to_text(shape)));
+  if (is_image && x.flat) x = columns(node, x);
+  x.flat = is_flat;
+  give(node, x);
+}
+
+void Translator::squeeze(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"axes"});
+  Value x = image(node, 0);
+  const tensor::Shape& shape = shape_of(x);
+  if (axes_of(node, attributes) != std::vector<std::int64_t>{2, 3} || shape.h * shape.w != 1)
+    refuse(model_, node, "its axes must be rows and columns, 2 and 3, of one each");
+  x.flat = true;
+  give(node, x);
+}
+
+void Translator::unsqueeze(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"axes"});
+  Value x = value(node, 0);
+  if (!x.flat || axes_of(node, attributes) != std::vector<std::int64_t>{2, 3})
+    refuse(model_, node, "its axes must be rows and columns, 2 and 3");
+  x = columns(node, x);
+  x.flat = false;
+  give(node, x);
+}
+
+void Translator::shape(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"start", "end"});
+  if (attributes.has("end") || attributes.integer("start", 0) != 0)
+    refuse(model_, node, "its start and end must be left out");
+  const Value x = value(node, 0);
+  const tensor::Shape& of = shape_of(x);
+  if (x.flat)
+    constants_.add_shape(node.outputs.front(), {batch_, of.per_sample()});
+  else
+    constants_.add_shape(node.outputs.front(), {batch_, of.c, of.h, of.w});
+}
+
+void Translator::dropout(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"ratio", "seed"});
+  const Value x = value(node, 0);
+  double rate = static_cast<double>(attributes.real("ratio", 0.5F));
+  if (has_input(node, 1)) {
+    const auto given = constants_.scalar(node.inputs[1]);
+    if (!given) refuse(model_, node, "its ratio must be a constant number");
+    rate = *given;
+  }
+  const int made =
+      builder_.dropout(x.node, unweighted_name(node, "dropout"), static_cast<float>(rate));
+  give(node, {place(node, made), x.flat});
+}
+
+void Translator::identity(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"to", "saturate"});
+  give(node, any_value(node, 0));
+}
+
+void Translator::softmax(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"axis"});
+  Value x = columns(node, value(node, 0));
+  const std::int64_t axis = attributes.integer("axis", model_.opset < 13 ? 1 : -1);
+  if (axis != 1 && !(axis == -1 && x.flat)) refuse(model_, node, "its axis must be 1");
+  x.form = Form::kEnd;
+  give(node, x);
+}
+
+}  // namespace coxswain::onnx

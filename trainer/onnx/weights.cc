@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "trainer/contract/printable.h"
+#include "trainer/graph/passes.h"
+#include "trainer/onnx/network.h"
+
+namespace coxswain::onnx {
+
+namespace {
+
+// (in, out) -> (out, in)
+std::vector<float> transposed(const Tensor& tensor) {
+  const auto rows = static_cast<std::size_t>(tensor.dims[0]);
+  const auto columns = static_cast<std::size_t>(tensor.dims[1]);
+  std::vector<float> values(tensor.floats.size());
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) values[j * rows + i] = tensor.floats[i * columns + j];
+  return values;
+}
+
+// As the graph's parameter has them: a bias may have dimensions of 1 beside its own.
+std::vector<std::int64_t> dims_of(const Source& source) {
+  std::vector<std::int64_t> dims = source.tensor->dims;
+  if (source.transposed) std::ranges::reverse(dims);
+  if (source.parameter.ends_with(".bias")) std::erase(dims, 1);
+  if (dims.empty()) dims = {1};
+  return dims;
+}
+
+}  // namespace
+
+std::vector<checkpoint::NamedTensor> weights_of(const Model& model) {
+  const Translation translation = translate(model);
+  std::map<std::string, const Source*> sources;
+  for (const Source& source : translation.sources) sources[source.parameter] = &source;
+  std::vector<checkpoint::NamedTensor> weights;
+  for (const graph::Parameter& parameter :
+       graph::parameters(graph::infer_shapes(translation.graph, 1))) {
+    const Source& source = *sources.at(parameter.name);
+    const std::string name = printable(source.tensor->name, 200);
+    if (dims_of(source) != parameter.dims)
+      refuse(model, fmt::format("tensor {} is ({}), and {} needs ({})", name,
+                                fmt::join(source.tensor->dims, ", "), parameter.name,
+                                fmt::join(parameter.dims, ", ")));
+    if (source.tensor->external) refuse(model, fmt::format("tensor {} has no values", name));
+    weights.push_back({parameter.name, parameter.dims,
+                       source.transposed ? transposed(*source.tensor) : source.tensor->floats});
+  }
+  return weights;
+}
+
+}  // namespace coxswain::onnx
