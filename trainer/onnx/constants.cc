@@ -22,6 +22,17 @@ bool is_small_integers(const Tensor& tensor) {
 
 }  // namespace
 
+Tensor part_of_shape(const Model& model, const Node& node, const std::vector<std::int64_t>& dims) {
+  const NodeAttributes attributes(model, node, {"start", "end"});
+  const auto size = static_cast<std::int64_t>(dims.size());
+  const auto place = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  const std::int64_t begin = place(attributes.integer("start", 0));
+  const std::int64_t end = std::max(begin, place(attributes.integer("end", size)));
+  return integer_list({dims.begin() + begin, dims.begin() + end});
+}
+
 Constants::Constants(const Model& model) : model_(model) {
   for (const Tensor& tensor : model.tensors)
     if (!known_.emplace(tensor.name, &tensor).second)
@@ -51,10 +62,6 @@ void Constants::add(const std::string& value, Tensor tensor) {
   known_[value] = &made_.back();
 }
 
-void Constants::add_shape(const std::string& value, std::vector<std::int64_t> dims) {
-  add(value, integer_list(std::move(dims)));
-}
-
 bool Constants::is_known(const Node& node) const {
   return std::ranges::all_of(node.inputs, [&](const std::string& input) {
     return input.empty() || find(input) != nullptr;
@@ -62,21 +69,27 @@ bool Constants::is_known(const Node& node) const {
 }
 
 bool Constants::fold(const Node& node) {
-  if (node.outputs.size() != 1 || !is_known(node)) return false;
+  if (node.outputs.size() != 1) return false;
+  const bool is_cast = node.op == "Identity" || node.op == "Cast" || node.op == "CastLike";
+  if (!is_known(node) && !(node.op == "CastLike" && !node.inputs.empty())) return false;
   const std::string& output = node.outputs.front();
   if (node.op == "Constant") {
     add_constant(node);
     return true;
   }
   if (node.inputs.empty()) return false;
-  if (node.op == "Identity" || node.op == "Cast") {  // integers are wide, floats are as they are
-    known_[output] = find(node.inputs.front());
-    return known_[output] != nullptr;
+  if (is_cast) {  // integers are wide, floats are as they are
+    const Tensor* tensor = find(node.inputs.front());
+    if (tensor != nullptr) known_[output] = tensor;
+    return tensor != nullptr;
   }
   std::optional<Tensor> result;
   if (node.op == "Gather") result = gathered(node);
   if (node.op == "Concat") result = joined(node);
-  if (node.op == "Unsqueeze" || node.op == "Squeeze") result = reshaped(node);
+  if (node.op == "Unsqueeze" || node.op == "Squeeze" || node.op == "Reshape")
+    result = reshaped(node);
+  if (node.op == "Expand") result = expanded(node);
+  if (node.op == "Shape") result = shape(node);
   if (!result) return false;
   add(output, std::move(*result));
   return true;
@@ -98,6 +111,34 @@ void Constants::add_constant(const Node& node) {
       return add(output, integer_list(*list));
   }
   refuse(model_, node, "its value is of a kind that is not known");
+}
+
+// One number, as often as a shape says.
+std::optional<Tensor> Constants::expanded(const Node& node) const {
+  constexpr std::int64_t kMost = 1 << 16;
+  if (node.inputs.size() != 2) return std::nullopt;
+  const auto number = scalar(node.inputs[0]);
+  const auto to = integers(node.inputs[1]);
+  if (!number || !to || to->size() != 1 || to->front() < 1 || to->front() > kMost)
+    return std::nullopt;
+  const auto count = static_cast<std::size_t>(to->front());
+  if (!is_float(find(node.inputs[0])->type))
+    return integer_list(std::vector<std::int64_t>(std::min(count, kMostInShape),
+                                                  static_cast<std::int64_t>(*number)));
+  return Tensor{.dims = *to, .floats = std::vector<float>(count, static_cast<float>(*number))};
+}
+
+std::optional<Tensor> Constants::shape(const Node& node) const {
+  const Tensor* of = find(node.inputs.front());
+  if (of == nullptr) return std::nullopt;
+  return part_of_shape(model_, node, of->dims);
+}
+
+bool Constants::is_made_of_zeros(const std::string& value) const {
+  const Tensor* tensor = find(value);
+  const bool is_made =
+      std::ranges::any_of(made_, [&](const Tensor& one) { return &one == tensor; });
+  return is_made && std::ranges::all_of(tensor->floats, [](float f) { return f == 0; });
 }
 
 // One or some lengths of a shape.
@@ -130,7 +171,7 @@ std::optional<Tensor> Constants::joined(const Node& node) const {
 std::optional<Tensor> Constants::reshaped(const Node& node) const {
   const auto values = integers(node.inputs[0]);
   if (!values) return std::nullopt;
-  if (node.op == "Unsqueeze") return integer_list(*values);
+  if (node.op != "Squeeze") return integer_list(*values);
   if (values->size() != 1) return std::nullopt;
   return Tensor{.dims = {}, .type = ElementType::kInt64, .integers = *values};
 }

@@ -61,13 +61,23 @@ class Writer {
         return give(from, "Tanh", x);
       case graph::Op::kGelu:
         return gelu(from, x);
+      case graph::Op::kSigmoid:
+        return give(from, "Sigmoid", x);
+      case graph::Op::kSilu:
+        return silu(from, x);
+      case graph::Op::kHardSwish:
+        return give(from, "HardSwish", x);
+      case graph::Op::kClip:
+        return clip(from, x);
+      case graph::Op::kConcat:
+        return concat(from);
       case graph::Op::kAdd:
         return add_both(from);
       case graph::Op::kMaxPool:
         return give(from, "MaxPool", image(x, from), window(from));
       case graph::Op::kAvgPool: {
         std::vector<Attribute> attributes = window(from);
-        attributes.push_back({"count_include_pad", std::int64_t{0}});
+        attributes.push_back({"count_include_pad", std::int64_t{from.counts_padding ? 1 : 0}});
         return give(from, "AveragePool", image(x, from), std::move(attributes));
       }
       case graph::Op::kGlobalAvgPool:
@@ -109,9 +119,9 @@ class Writer {
     return {name, true};
   }
 
-  Value image(const Value& x, const graph::Node& reader) {
+  Value image(const Value& x, const graph::Node& reader, const std::string& number = "") {
     if (!x.flat) return x;
-    const std::string name = reader.name + ".image";
+    const std::string name = reader.name + ".image" + number;
     model_.tensors.push_back(
         {.name = name + ".axes", .dims = {2}, .type = ElementType::kInt64, .integers = {2, 3}});
     node("Unsqueeze", name, {x.name, name + ".axes"});
@@ -148,7 +158,9 @@ class Writer {
   }
 
   void conv(const graph::Node& from, const Value& x) {
-    node("Conv", from.name, with_weights(from, x), window(from));
+    std::vector<Attribute> attributes = window(from);
+    attributes.push_back({"group", std::int64_t{from.groups}});
+    node("Conv", from.name, with_weights(from, x), std::move(attributes));
     values_.push_back({from.name, false});
   }
 
@@ -181,6 +193,30 @@ class Writer {
     node("Mul", name + ".twice", {x.name, name + ".sum"});
     node("Mul", name, {name + ".twice", scalar(name + ".half", 0.5)});
     values_.push_back({name, x.flat});
+  }
+
+  void silu(const graph::Node& from, const Value& x) {
+    node("Sigmoid", from.name + ".sigmoid", {x.name});
+    node("Mul", from.name, {x.name, from.name + ".sigmoid"});
+    values_.push_back({from.name, x.flat});
+  }
+
+  void clip(const graph::Node& from, const Value& x) {
+    node("Clip", from.name,
+         {x.name, scalar(from.name + ".low", from.low), scalar(from.name + ".high", from.high)});
+    values_.push_back({from.name, x.flat});
+  }
+
+  void concat(const graph::Node& from) {
+    std::vector<std::string> inputs;
+    const auto value_of = [&](int input) { return values_[static_cast<std::size_t>(input)]; };
+    const bool flat = std::ranges::all_of(from.inputs, [&](int i) { return value_of(i).flat; });
+    for (std::size_t i = 0; i < from.inputs.size(); ++i) {
+      const Value x = value_of(from.inputs[i]);
+      inputs.push_back(x.flat == flat ? x.name : image(x, from, fmt::format("{}", i)).name);
+    }
+    node("Concat", from.name, std::move(inputs), {{"axis", std::int64_t{1}}});
+    values_.push_back({from.name, flat});
   }
 
   void add_both(const graph::Node& from) {

@@ -107,8 +107,8 @@ Translation Translator::finish(std::optional<std::int64_t> classes, float label_
   const bool is_whole = found != values_.end() &&
                         (found->second.form == Form::kWhole || found->second.form == Form::kEnd);
   if (!is_whole)
-    refuse(model_,
-           fmt::format("its output {} is given by no node", printable(name, kMostCharacters)));
+    refuse(model_, fmt::format("its output {} is given by no node, or is a part of an operation",
+                               printable(name, kMostCharacters)));
   Value logits = found->second;
   const std::int64_t own = shape_of(logits).per_sample();
   if (shape_of(logits).c != own && !logits.flat)
@@ -120,6 +120,11 @@ Translation Translator::finish(std::optional<std::int64_t> classes, float label_
     builder_.node(logits.node).shape = {1, own, 1, 1};
   }
   graph::Graph graph = builder_.finish(logits.node, label_smoothing);
+  const std::vector<int> readers = graph::reader_counts(graph);
+  for (std::size_t i = 0; i + 1 < readers.size(); ++i)
+    if (readers[i] == 0)
+      refuse(model_,
+             fmt::format("layer {}: the output does not depend on it", graph.nodes[i].name));
   if (classes && *classes != own) {
     const auto head = graph::head_of(graph);
     if (!head || graph.nodes[static_cast<std::size_t>(*head)].channels != own)
@@ -155,17 +160,19 @@ Translator::Value Translator::any_value(const Node& node, std::size_t index) con
   refuse(model_, node, fmt::format("reads {}, which no node before it gives", shown));
 }
 
-Translator::Value Translator::value(const Node& node, std::size_t index) const {
+Translator::Value Translator::value(const Node& node, std::size_t index) {
   const Value found = any_value(node, index);
   if (found.form == Form::kWhole) return found;
+  if (found.form == Form::kSigmoid)
+    return values_[node.inputs[index]] = {place(node, builder_.sigmoid(found.node)), found.flat};
   const std::string shown = printable(node.inputs[index], kMostCharacters);
   if (found.form == Form::kEnd)
     refuse(model_, node, fmt::format("reads {}, a softmax: known at the end alone", shown));
   refuse(model_, node,
-         fmt::format("reads {}, which is computed as it is known in a Gelu alone", shown));
+         fmt::format("reads {}, which is known as a part of another operation alone", shown));
 }
 
-Translator::Value Translator::image(const Node& node, std::size_t index) const {
+Translator::Value Translator::image(const Node& node, std::size_t index) {
   const Value found = value(node, index);
   if (found.flat)
     refuse(model_, node,

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <numbers>
 
 #include "trainer/contract/printable.h"
 #include "trainer/onnx/translator.h"
@@ -15,8 +13,6 @@ namespace {
 
 constexpr std::size_t kMostCharacters = 200;
 
-bool is_near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
-
 }  // namespace
 
 const std::map<std::string_view, Translator::Rule>& Translator::rules() {
@@ -26,6 +22,11 @@ const std::map<std::string_view, Translator::Rule>& Translator::rules() {
       {"Relu", &Translator::relu},
       {"Tanh", &Translator::tanh},
       {"Gelu", &Translator::gelu},
+      {"Sigmoid", &Translator::sigmoid},
+      {"HardSigmoid", &Translator::hard_sigmoid},
+      {"HardSwish", &Translator::hard_swish},
+      {"Clip", &Translator::clip},
+      {"Concat", &Translator::concat},
       {"MaxPool", &Translator::max_pool},
       {"AveragePool", &Translator::average_pool},
       {"GlobalAveragePool", &Translator::global_average_pool},
@@ -61,26 +62,6 @@ void Translator::batch_norm(const Node& node) {
   const int made = builder_.batch_norm(x.node, name, attributes.real("epsilon", 1e-5F));
   give(node, {place(node, made), x.flat});
   for (std::size_t i = 0; i < kEnds.size(); ++i) take(node, i + 1, name + std::string(kEnds[i]));
-}
-
-void Translator::relu(const Node& node) {
-  const NodeAttributes attributes(model_, node, {});
-  const Value x = value(node, 0);
-  give(node, {place(node, builder_.relu(x.node)), x.flat});
-}
-
-void Translator::tanh(const Node& node) {
-  const NodeAttributes attributes(model_, node, {});
-  const Value x = value(node, 0);
-  give(node, {place(node, builder_.tanh(x.node)), x.flat});
-}
-
-void Translator::gelu(const Node& node) {
-  const NodeAttributes attributes(model_, node, {"approximate"});
-  if (attributes.text("approximate", "none") != "none")
-    refuse(model_, node, "its approximate must be none");
-  const Value x = value(node, 0);
-  give(node, {place(node, builder_.gelu(x.node)), x.flat});
 }
 
 // An attribute in older opsets, an input in newer ones.
@@ -145,53 +126,6 @@ void Translator::sum(const Node& node) {
     b = columns(node, b);
   }
   give(node, {place(node, builder_.add(a.node, b.node)), a.flat});
-}
-
-// Before opset 20 Gelu is x * (1 + erf(x / sqrt(2))) * 0.5, in either order.
-bool Translator::multiply_gelu(const Node& node, Value a, Value b) {
-  if (a.form == Form::kOnePlusErf) std::swap(a, b);
-  if (b.form != Form::kOnePlusErf || a.node != b.node) return false;
-  if (a.form == Form::kScaled && is_near(a.factor, 0.5)) {
-    give(node, {place(node, builder_.gelu(a.node)), a.flat});
-    return true;
-  }
-  if (a.form != Form::kWhole) return false;
-  a.form = Form::kTwiceGelu;
-  give(node, a);
-  return true;
-}
-
-void Translator::multiply(const Node& node) {
-  const NodeAttributes attributes(model_, node, {});
-  if (is_value(node, 0) && is_value(node, 1)) {
-    if (multiply_gelu(node, any_value(node, 0), any_value(node, 1))) return;
-    refuse(model_, node, "multiplies two values, which is known in a Gelu alone");
-  }
-  const std::size_t of_value = is_value(node, 0) ? 0 : 1;
-  Value x = any_value(node, of_value);
-  const auto factor = constants_.scalar(input_name(node, 1 - of_value));
-  if (!factor) refuse(model_, node, "multiplies by what is no constant number");
-  if (x.form == Form::kTwiceGelu && is_near(*factor, 0.5))
-    return give(node, {place(node, builder_.gelu(x.node)), x.flat});
-  if (x.form != Form::kWhole) refuse(model_, node, "multiplies, which is known in a Gelu alone");
-  give(node, {x.node, x.flat, Form::kScaled, *factor});
-}
-
-void Translator::divide(const Node& node) {
-  const NodeAttributes attributes(model_, node, {});
-  const Value x = value(node, 0);
-  const auto divisor = constants_.scalar(input_name(node, 1));
-  if (!divisor || *divisor == 0) refuse(model_, node, "divides by what is no constant number");
-  give(node, {x.node, x.flat, Form::kScaled, 1 / *divisor});
-}
-
-void Translator::erf(const Node& node) {
-  const NodeAttributes attributes(model_, node, {});
-  Value x = any_value(node, 0);
-  if (x.form != Form::kScaled || !is_near(x.factor, 1 / std::numbers::sqrt2))
-    refuse(model_, node, "known in a Gelu alone");
-  x.form = Form::kErf;
-  give(node, x);
 }
 
 void Translator::dense(const Node& node, Value x, bool transposed, bool bias) {
@@ -280,15 +214,11 @@ void Translator::unsqueeze(const Node& node) {
 }
 
 void Translator::shape(const Node& node) {
-  const NodeAttributes attributes(model_, node, {"start", "end"});
-  if (attributes.has("end") || attributes.integer("start", 0) != 0)
-    refuse(model_, node, "its start and end must be left out");
   const Value x = value(node, 0);
   const tensor::Shape& of = shape_of(x);
-  if (x.flat)
-    constants_.add_shape(node.outputs.front(), {batch_, of.per_sample()});
-  else
-    constants_.add_shape(node.outputs.front(), {batch_, of.c, of.h, of.w});
+  std::vector<std::int64_t> dims{batch_, of.per_sample()};
+  if (!x.flat) dims = {batch_, of.c, of.h, of.w};
+  constants_.add(node.outputs.front(), part_of_shape(model_, node, dims));
 }
 
 void Translator::dropout(const Node& node) {

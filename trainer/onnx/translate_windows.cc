@@ -85,12 +85,14 @@ void Translator::conv(const Node& node) {
   const Tensor& weights = weight(node, 1, 4);
   const int kernel = equal(node, "window's sides", {weights.dims[2], weights.dims[3]}, 2);
   const Window window = window_of(node, attributes, x, kernel);
-  if (attributes.integer("group", 1) != 1) refuse(model_, node, "its group must be 1");
-  const bool bias = has_input(node, 2);
+  const std::int64_t groups = attributes.integer("group", 1);
+  if (groups < 1 || groups > weights.dims[0])
+    refuse(model_, node, fmt::format("its group {} is out of range", groups));
+  const bool bias = has_input(node, 2) && !constants_.is_made_of_zeros(node.inputs[2]);
   if (bias) weight(node, 2, 1);
   const std::string name = weighted_name(node, "conv", {".weight", ".bias"});
   const int made = builder_.conv(x.node, name, weights.dims[0], window.kernel, window.stride,
-                                 window.pad, bias, kInit);
+                                 window.pad, bias, kInit, static_cast<int>(groups));
   give(node, {place(node, made)});
   take(node, 1, name + ".weight");
   if (bias) take(node, 2, name + ".bias");
@@ -113,10 +115,10 @@ void Translator::average_pool(const Node& node) {
   const Value x = image(node, 0);
   const Window window = window_of(node, attributes, x, kernel_of(node, attributes));
   check_rounding(node, attributes, x, window);
-  if (window.pad > 0 && attributes.integer("count_include_pad", 0) != 0)
-    refuse(model_, node, "its count_include_pad must be 0: padding is not counted");
+  const bool counts = window.pad > 0 && attributes.integer("count_include_pad", 0) != 0;
   if (window.kernel == 1 && window.stride == 1) return give(node, x);
-  give(node, {place(node, builder_.avg_pool(x.node, window.kernel, window.stride, window.pad))});
+  give(node,
+       {place(node, builder_.avg_pool(x.node, window.kernel, window.stride, window.pad, counts))});
 }
 
 void Translator::global_average_pool(const Node& node) {

@@ -36,11 +36,13 @@ class Translator {
   // what is known of one so far is a form, which only its next part can read.
   enum class Form {
     kWhole,
-    kScaled,      // times `factor`
-    kErf,         // erf(x / sqrt(2))
-    kOnePlusErf,  // and 1 more
-    kTwiceGelu,   // times x
-    kEnd,         // softmax, which the loss has
+    kScaled,       // times `factor`
+    kErf,          // erf(x / sqrt(2))
+    kOnePlusErf,   // and 1 more
+    kTwiceGelu,    // times x
+    kSigmoid,      // an operation of its own, unless x is multiplied by it
+    kHardSigmoid,  // x / 6 + 0.5 between 0 and 1
+    kEnd,          // softmax, which the loss has
   };
   // `flat`: (N, C * H * W), whatever the shape of the graph's node, which goes on as it was until
   // an operation needs columns.
@@ -58,6 +60,11 @@ class Translator {
   void relu(const Node& node);
   void tanh(const Node& node);
   void gelu(const Node& node);
+  void sigmoid(const Node& node);
+  void hard_sigmoid(const Node& node);
+  void hard_swish(const Node& node);
+  void clip(const Node& node);
+  void concat(const Node& node);
   void max_pool(const Node& node);
   void average_pool(const Node& node);
   void global_average_pool(const Node& node);
@@ -82,9 +89,9 @@ class Translator {
   bool has_input(const Node& node, std::size_t index) const;
   bool is_value(const Node& node, std::size_t index) const;
   Value any_value(const Node& node, std::size_t index) const;
-  Value value(const Node& node, std::size_t index) const;  // whole
-  Value image(const Node& node, std::size_t index) const;  // (N, C, H, W)
-  Value columns(const Node& node, Value value);            // of one row and column
+  Value value(const Node& node, std::size_t index);  // whole
+  Value image(const Node& node, std::size_t index);  // (N, C, H, W)
+  Value columns(const Node& node, Value value);      // of one row and column
   const Tensor& weight(const Node& node, std::size_t index, std::size_t dims) const;
   std::vector<std::int64_t> axes_of(const Node& node, const NodeAttributes& attributes) const;
 
@@ -98,6 +105,9 @@ class Translator {
 
   void dense(const Node& node, Value x, bool transposed, bool bias);
   bool add_bias(const Node& node);
+  bool multiply_self(const Node& node, Value a, Value b);
+  std::optional<float> bound(const Node& node, const NodeAttributes& attributes,
+                             std::string_view name, std::size_t index) const;
   bool multiply_gelu(const Node& node, Value a, Value b);
   std::string weighted_name(const Node& node, std::string_view stem,
                             std::initializer_list<std::string_view> ends);

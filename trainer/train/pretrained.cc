@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "trainer/checkpoint/weights_file.h"
+#include "trainer/graph/head.h"
 #include "trainer/onnx/file.h"
 #include "trainer/onnx/network.h"
 #include "trainer/train/averaged_weights.h"
@@ -18,9 +19,11 @@ checkpoint::ForeignWeights read_weights(const std::filesystem::path& file) {
 
 }  // namespace
 
-void begin_with(const std::filesystem::path& pretrained, const std::string& head,
+void begin_with(const std::filesystem::path& pretrained, const graph::Graph& graph,
                 checkpoint::Contents& contents, std::vector<std::string>& notes) {
   const std::string where = pretrained.string();
+  const auto last = graph::head_of(graph).value_or(graph.loss().inputs.front());
+  const std::string& head = graph.nodes[static_cast<std::size_t>(last)].name;
   const checkpoint::Placed placed =
       checkpoint::place_weights(read_weights(pretrained), head, contents.model, where);
   begin_averages(contents);

@@ -9,7 +9,6 @@
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/data/dataset_identity.h"
-#include "trainer/graph/head.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/best_epoch.h"
@@ -151,9 +150,7 @@ class StartUp {
     checkpoint::Contents contents;
     if (leads_) {
       contents = snapshot(with_.backend, *now_.parameters, slot_names(options_))();
-      const auto head =
-          static_cast<std::size_t>(graph::head_of(graph_).value_or(graph_.loss().inputs.front()));
-      begin_with(options_.pretrained, graph_.nodes[head].name, contents, notes());
+      begin_with(options_.pretrained, graph_, contents, notes());
     }
     now_.strategy->restore(leads_ ? &contents : nullptr);
   }
