@@ -22,10 +22,10 @@ warnings.filterwarnings("ignore")
 CLASSES, STEPS, MOST = 4, 6, 1e-4
 NETWORKS = {  # side of its pictures, learning rate, what its constructor is given
     "vgg11_bn": (224, 1e-4, {"dropout": 0.0}),
-    "wide_resnet50_2": (64, 1e-6, {}),
+    "wide_resnet50_2": (64, 1e-7, {}),
     "squeezenet1_1": (64, 1e-3, {"dropout": 0.0}),
     "densenet121": (64, 1e-5, {"drop_rate": 0.0}),
-    "mobilenet_v2": (64, 1e-6, {"dropout": 0.0}),
+    "mobilenet_v2": (64, 1e-7, {"dropout": 0.0}),
 }
 
 
