@@ -11,7 +11,7 @@ import unittest
 import zipfile
 
 TRAINER = pathlib.Path(os.environ["COXSWAIN_BIN"]) / "coxswain-trainer"
-MODELS = {"mlp": "1,6,6", "resnet18": "3,32,32"}
+MODELS = {"mlp": "1,6,6", "resnet18": "3,32,32", "cifar-resnet8": "3,8,8"}
 
 
 def of_safetensors(path):
@@ -40,10 +40,11 @@ class ExportTest(unittest.TestCase):
         return subprocess.run([TRAINER, *arguments], cwd=self.place, capture_output=True, text=True, timeout=60,
                               check=False)
 
-    def train(self, model):
-        done = self.run_trainer("train", f"--model={model}", "--data.format=synthetic", "--data.size=8",
-                                f"--data.shape=[{MODELS[model]}]", "--batchSize=4", "--steps=2", "--threads=1",
-                                "--evaluate.everyEpochs=0", f"--checkpoint.path={self.place / model}")
+    def train(self, model, network=None, place=None, steps=2, **flags):
+        done = self.run_trainer("train", network or f"--model={model}", "--data.format=synthetic", "--data.size=8",
+                                f"--data.shape=[{MODELS[model]}]", "--batchSize=4", f"--steps={steps}", "--threads=1",
+                                "--evaluate.everyEpochs=0", f"--checkpoint.path={self.place / (place or model)}",
+                                *(f"--optimizer.{key}={value}" for key, value in flags.items()))
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def export(self, model, output, *flags):
@@ -63,6 +64,22 @@ class ExportTest(unittest.TestCase):
                     found = {name.removesuffix(".npy"): of_npy(archive.read(name)) for name in archive.namelist()}
                 self.assertGreater(len(found), 3)
                 self.assertEqual(found, expected)
+
+    def test_what_is_exported_as_onnx_is_a_network_with_its_weights(self):
+        for model in ("mlp", "cifar-resnet8"):  # of as many outputs as the data has classes
+            with self.subTest(model=model):
+                self.train(model)
+                network = self.export(model, f"{model}.onnx", "--format", "onnx")
+                listed = self.run_trainer("models", "--file", str(network))
+                self.assertEqual(listed.returncode, 0, listed.stderr)
+                # A step too short to move a weight; running statistics move.
+                self.train(model, network=f"--modelFile={network}", place=f"{model}-again", steps=1, lr=1e-30)
+                expected = of_safetensors(self.export(model, f"{model}.safetensors"))
+                found = of_safetensors(self.export(f"{model}-again", f"{model}-again.safetensors"))
+                still = {name for name in expected if "running_" not in name and "moving_" not in name}
+                self.assertGreater(len(still), 3)
+                for name in still:
+                    self.assertTrue(expected[name] in found.values(), name)
 
 
 if __name__ == "__main__":

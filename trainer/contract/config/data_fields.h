@@ -17,8 +17,9 @@ inline constexpr auto kDataFields = std::to_array<Field>({
     {.key = "modelFile",
      .member = [](Config& c) { return to_ref(c.model_file); },
      .kind = FieldKind::kFree,
-     .doc = "A network of your own in place of `model`: a file of layers (docs/networks.md), below "
-            "`data.path` unless it begins with /. Its content is what a resume compares, and is "
+     .doc = "A network of your own in place of `model`: net.onnx, whose weights are the first "
+            "ones, or a file of layers, net.yaml (docs/networks.md), below `data.path` unless it "
+            "begins with /. Its content is what a resume compares, and is "
             "kept in checkpoints.",
      .default_text = "none: `model`"},
 
