@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
-#include <map>
-#include <sstream>
 
 #include "tests/support/model_run.h"
+#include "tests/support/peer_values.h"
 #include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/backend/reference/reference_backend.h"
 
@@ -52,21 +50,6 @@ std::vector<Peer> peers() {
       {"avg_pool_counts_padding", [](Builder& b, int x) { return b.avg_pool(x, 3, 2, 1, true); }}};
 }
 
-using Values = std::map<std::string, std::vector<double>>;
-
-Values read_values() {
-  std::ifstream file("tests/golden/operations/torch.txt");
-  Values values;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with('#')) continue;
-    std::istringstream words(line);
-    std::string key;
-    words >> key;
-    for (double value = 0; words >> value;) values[key].push_back(value);
-  }
-  return values;
-}
-
 // A byte b is (b - 16) / 4: the quarters from -4 to 4.
 void show_images(ModelRun& run) {
   for (std::int64_t i = 0; i < kImage.c * tensor::kPixelValues; ++i)
@@ -106,7 +89,7 @@ void expect_near(const std::vector<float>& values, const std::vector<double>& ex
     EXPECT_NEAR(values[i], expected[i], 1e-5 * largest) << what << ", number " << i;
 }
 
-void expect_torch(Backend& backend, const Peer& peer, const Values& expected) {
+void expect_torch(Backend& backend, const Peer& peer, const PeerValues& expected) {
   Builder b(kImage);
   const int x = peer.operation(b, b.conv(b.input(), "first", 4, 1, 1, 0, true, kInit));
   ModelRun run(backend, b.finish(b.dense(x, "last", kClasses, true, kInit), 0), {.rows = kRows});
@@ -127,7 +110,7 @@ void expect_torch(Backend& backend, const Peer& peer, const Values& expected) {
 }
 
 TEST(BackendPeers, have_the_outputs_and_gradients_of_torch) {
-  const Values expected = read_values();
+  const PeerValues expected = read_peer_values("tests/golden/operations/torch.txt");
   for (const Peer& peer : peers()) {
     SCOPED_TRACE(peer.name);
     const auto reference = backend::make_reference_backend();

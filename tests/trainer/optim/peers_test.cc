@@ -2,34 +2,17 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <map>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/peer_values.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
 
 // What other programs do, as tests/golden/optim/make.py wrote it down.
 namespace coxswain::optim {
 namespace {
-
-using Values = std::map<std::string, std::vector<double>>;
-
-Values read_values(const std::string& name) {
-  std::ifstream file("tests/golden/optim/" + name);
-  Values values;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with('#')) continue;
-    std::istringstream words(line);
-    std::string key;
-    words >> key;
-    for (double value = 0; words >> value;) values[key].push_back(value);
-  }
-  return values;
-}
 
 constexpr std::size_t kSize = 4;
 constexpr int kSteps = 20;
@@ -116,7 +99,7 @@ std::vector<Peer> peers() {
 }
 
 TEST(Peers, agree_with_each_rule_over_twenty_steps) {
-  const Values expected = read_values("peers.txt");
+  const test::PeerValues expected = test::read_peer_values("tests/golden/optim/peers.txt");
   ASSERT_EQ(expected.size(), peers().size());
   for (const Peer& peer : peers()) {
     const std::vector<double>& want = expected.at(peer.name);
@@ -133,7 +116,7 @@ TEST(Peers, agree_with_each_schedule_at_every_step) {
   const Schedule step{.kind = ScheduleKind::kStep, .lr = 0.5F, .step_epochs = 2, .gamma = 0.3F};
   const Schedule exponential{.kind = ScheduleKind::kExponential, .lr = 0.5F, .gamma = 0.9F};
   Schedule cyclic{.kind = ScheduleKind::kCyclic, .lr = 0.5F, .min_lr = 0.1F, .rise_epochs = 0.75};
-  const Values expected = read_values("curves.txt");
+  const test::PeerValues expected = test::read_peer_values("tests/golden/optim/curves.txt");
   ASSERT_EQ(expected.size(), 4U);
   const auto expect = [&](const char* name, const Schedule& schedule) {
     const std::vector<double>& want = expected.at(name);
