@@ -135,7 +135,8 @@ def device_at_fault(scene):
     container = {"name": "trainer", "image": "localhost/coxswain/trainer-cpu:0.1.0", "command": ["sh", "-c", program],
                  "resources": {"requests": {"cpu": "50m", "memory": "50Mi"}}}
     job = mlp("job", launcher="Env", runPolicy={"backoffLimit": 0, "cleanPodPolicy": "None"})
-    job["spec"].pop("training")
+    for key in ("training", "checkpoint"):
+        job["spec"].pop(key)
     job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"] = [container]
     scene.start(job)
     status = scene.reach("job", "Succeeded", 90)
