@@ -84,26 +84,25 @@ def silent_host(scene):
 
 
 def tampered_keys(scene, change, *words):
-    """Keys that don't fit: the pods wait for a node until they are in place. One start that fails
-    is forgiven, the next spends the job's retries."""
-    job = template(mlp("job", runPolicy={"startupDeadlineSeconds": 12, "backoffLimit": 0}),
-                   nodeSelector={"coxswain.test/ready": "yes"})
-    scene.start(job)
-    secrets = scene.until("secret", lambda: [
-        item for item in json.loads(scene.kubectl("get", "secrets", "-o", "json"))["items"]
-        if item["metadata"]["name"].startswith("job-keys-")], 20)
-    scene.until("pods", lambda: len(scene.pods("job")) == 2, 20)
-    secret = secrets[0]
-    change(secret["data"])
-    scene.kubectl("replace", "--force", "-f", "-", text=json.dumps(secret))
-    run("kubectl", "label", "nodes", "--all", "coxswain.test/ready=yes")
+    """Keys that don't fit: no node takes the pods until they are in place. One start that fails is
+    forgiven, the next spends the job's retries."""
+    nodes = run("kubectl", "get", "nodes", "-o", "name").split()
+    run("kubectl", "cordon", *nodes)
     try:
-        failure = scene.until("last failure", lambda: scene.status("job").get("lastFailure"), 60)
-        expect("exit code", failure["exitCode"], 69)
-        expect_in("message", failure["message"], *words)
-        status = scene.reach("job", "Failed", 60)
+        scene.start(mlp("job", runPolicy={"startupDeadlineSeconds": 12, "backoffLimit": 0}))
+        secrets = scene.until("secret", lambda: [
+            item for item in json.loads(scene.kubectl("get", "secrets", "-o", "json"))["items"]
+            if item["metadata"]["name"].startswith("job-keys-")], 20)
+        scene.until("pods", lambda: len(scene.pods("job")) == 2, 20)
+        secret = secrets[0]
+        change(secret["data"])
+        scene.kubectl("replace", "--force", "-f", "-", text=json.dumps(secret))
     finally:
-        run("kubectl", "label", "nodes", "--all", "coxswain.test/ready-")
+        run("kubectl", "uncordon", *nodes)
+    failure = scene.until("last failure", lambda: scene.status("job").get("lastFailure"), 60)
+    expect("exit code", failure.get("exitCode"), 69)
+    expect_in("message", failure["message"], *words)
+    status = scene.reach("job", "Failed", 60)
     failed = scene.condition("job", "Failed")
     expect("reason", failed["reason"], "BackoffLimitExceeded")
     expect_in("message", failed["message"], *words)
