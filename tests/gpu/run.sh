@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What only a GPU can prove, in at most 8 minutes: gpu_test.py on this machine's.
-#   run.sh [--pack DIR]
-# --pack: builds, and puts into DIR what a machine with a GPU needs that has neither our packages nor a compiler, and a
-# run.sh for there. CUDA, cuDNN and NCCL are not in it: that machine has them, as wheels or installed.
+#   run.sh [--pack FILE.tar.xz]
+# --pack: builds, and packs what a machine with a GPU needs that has neither our packages nor a compiler, and a run.sh
+# for there. CUDA, cuDNN and NCCL are not in it: that machine has them, as wheels or installed.
 # Without a GPU it says so and leaves with 77.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,10 +13,11 @@ fi
 
 cd "$here/../.."
 pack=build/gpu
+file=
 case "${1:-}" in
-  --pack) pack=${2:?"--pack wants a folder"} ;;
+  --pack) file=${2:?"--pack wants a file"} ;;
   "") ;;
-  *) echo "usage: tests/gpu/run.sh [--pack DIR]" >&2; exit 2 ;;
+  *) echo "usage: tests/gpu/run.sh [--pack FILE.tar.xz]" >&2; exit 2 ;;
 esac
 cmake/install-dependencies.sh test
 cmake/install-dependencies.sh cuda
@@ -32,5 +33,6 @@ ldd build/cuda/bin/coxswain-trainer build/cuda/bin/gpu_checks | awk '$2 == "=>" 
   grep -v -E '/nvidia/|/(libc|libm|librt|libdl|libpthread)\.so' | xargs cp -L -t "$pack/lib"
 cp examples/data/mnist/* "$pack/data"
 cp tests/gpu/run.sh tests/gpu/gpu_test.py "$pack"
-echo "$pack: $(du -sm "$pack" | cut -f1) MiB"
-[ "${1:-}" = --pack ] || exec "$pack/run.sh"
+[ -n "$file" ] || exec "$pack/run.sh"
+tar -C "$pack" -cJf "$file" .
+echo "$file: $(du -m "$file" | cut -f1) MiB"
