@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "operator/cluster/local_cluster.h"
+#include "operator/convert/hosts.h"
 #include "operator/convert_command.h"
 #include "operator/estimate_command.h"
 #include "operator/inspect_command.h"
@@ -16,6 +17,7 @@
 #include "trainer/contract/error.h"
 #include "trainer/contract/program/command_line.h"
 #include "trainer/contract/program/program.h"
+#include "trainer/contract/worker/run_files.h"
 
 namespace {
 
@@ -30,6 +32,8 @@ struct CommandLine {
   std::vector<std::string> kill;     // ROLE-INDEX@STEP
   std::string log_format = "text";
   std::string run_dir;
+  std::string hosts;  // h1:2,h2:2
+  std::string hostfile;
   std::string kubeconfig;
   std::string pod_security{word(job::PodSecurity::kRestricted)};
   std::string metrics_address = fmt::format(":{}", contract::kOperatorMetricsPort);
@@ -70,6 +74,32 @@ job::PodSecurity pod_security(const CommandLine& line) {
   return value_of<job::PodSecurity>(line.pod_security).value();
 }
 
+std::string read_hosts(const std::string& file) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  const auto text = contract::read_small_file(file, kMostBytes);
+  if (!text)
+    throw Error(ExitCode::kUsage, fmt::format("--hostfile {}: it can't be read, or is longer than "
+                                              "1 MiB",
+                                              file));
+  return *text;
+}
+
+// Where the ranks run; none: on this machine.
+std::vector<cluster::HostSlots> parse_hosts(const CommandLine& line) {
+  if (line.hosts.empty() && line.hostfile.empty()) return {};
+  const auto hosts = line.hostfile.empty() ? convert::read_host_list(line.hosts)
+                                           : convert::read_hostfile(read_hosts(line.hostfile));
+  if (!hosts)
+    throw Error(ExitCode::kUsage,
+                line.hostfile.empty()
+                    ? fmt::format("--hosts {}: write h1:2,h2:2, hosts with their slots", line.hosts)
+                    : fmt::format("--hostfile {}: write a host a line, `h1 slots=2`, `h1:2` or h1",
+                                  line.hostfile));
+  std::vector<cluster::HostSlots> all;
+  for (const convert::Host& host : *hosts) all.push_back({host.name, host.slots});
+  return all;
+}
+
 // A job that can start; every problem of another one is told.
 std::optional<JobFile> startable_job(const CommandLine& line,
                                      const job::Installation& installation) {
@@ -91,6 +121,7 @@ int run(const CommandLine& line) {
   return run_job(file->job, {.volumes = volumes,
                              .kill = kill,
                              .as_json = line.log_format == "json",
+                             .hosts = parse_hosts(line),
                              .run_dir = run_dir,
                              .program = std::filesystem::read_symlink("/proc/self/exe")});
 }
@@ -290,6 +321,14 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json"}));
   run_command->add_option("--run-dir", line.run_dir,
                           "where the processes keep their files; kept (default: temporary)");
+  CLI::Option* hosts =
+      run_command->add_option("--hosts", line.hosts,
+                              "h1:2,h2:2: run the ranks there, over your own ssh, so many a host; "
+                              "volumes are directories of theirs");
+  run_command
+      ->add_option("--hostfile", line.hostfile,
+                   "the same from a file, a host a line: `h1 slots=2`, `h1:2` or h1")
+      ->excludes(hosts);
   run_command
       ->add_option("--kill", line.kill,
                    "ROLE-INDEX@STEP: a process of the first attempt that dies after so many "

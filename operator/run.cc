@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 
 #include "operator/cluster/local_cluster.h"
@@ -85,6 +86,10 @@ class Run {
     for (;;) {
       const auto again = reconciler_.reconcile(cluster_.job());
       if (is_over() && cluster_.idle()) return result();
+      if (const auto missing = cluster_.missing_hosts(); !missing.empty())
+        throw Error(ExitCode::kPeersMissing,
+                    fmt::format("[hosts] the ranks have waited for {} s: {}",
+                                cluster_.job().spec.run_policy.startup_deadline.count(), missing));
       if (job::is_terminal(cluster_.job().status)) cluster_.end_all();
       wait_for_news(again);
       while (const auto signal = signals_.next()) stop(*signal);
@@ -178,17 +183,38 @@ int code_of(const Run& run, RunResult result, const LocalCluster& cluster) {
   return exit_code(result, status);
 }
 
+// The job as it runs on hosts: they need no MPI.
+job::TrainingJob for_hosts(job::TrainingJob job, const std::vector<cluster::HostSlots>& hosts) {
+  cluster::check_hosts(job, hosts);
+  job.spec.launcher = job::Launcher::kEnv;
+  return job;
+}
+
+// The program, carried to each of the hosts, which answer. Nothing: a signal came first.
+std::unique_ptr<cluster::HostPool> open_hosts(const job::TrainingJob& job,
+                                              const RunOptions& options,
+                                              const cluster::LocalOptions& local,
+                                              contract::SignalQueue& signals) {
+  const auto tell = [](const std::string& line) { print(stderr, "coxswain: " + line + "\n"); };
+  const auto package = cluster::make_package(
+      local.trainer, job.spec.data_volume ? "" : local.bundled_digits, local.run_dir / "package");
+  auto pool = std::make_unique<cluster::HostPool>(options.hosts, package, tell);
+  return pool->wait_for_all(signals) ? std::move(pool) : nullptr;
+}
+
 }  // namespace
 
 int run_job(const job::TrainingJob& job, const RunOptions& options) {
   contract::SignalQueue signals({SIGINT, SIGTERM});
   const RunDirectory run_dir(options.run_dir, job.metadata.name);
   job::TrainingJob mapped = cluster::with_volumes(job, options.volumes);
+  if (!options.hosts.empty()) mapped = for_hosts(std::move(mapped), options.hosts);
   mapped.metadata.uid = new_uid();  // each run is a job of its own
   cluster::LocalOptions local;
   local.run_dir = run_dir.path();
   local.trainer = options.program.parent_path() / "coxswain-trainer";
-  local.volumes = cluster::local_volumes(mapped, run_dir.path());
+  local.volumes = options.hosts.empty() ? cluster::local_volumes(mapped, run_dir.path())
+                                        : cluster::volumes_of_hosts(mapped);
   local.bundled_digits = cluster::bundled_digits(options.program);
   local.kill = options.kill;
   local.log_format = options.as_json ? "json" : "text";
@@ -198,6 +224,12 @@ int run_job(const job::TrainingJob& job, const RunOptions& options) {
     story.add(status, events);
     print(options.as_json ? stdout : stderr, render_events(events, status, options.as_json));
   };
+  std::unique_ptr<cluster::HostPool> hosts;
+  if (!options.hosts.empty()) {
+    hosts = open_hosts(mapped, options, local, signals);
+    if (!hosts) return static_cast<int>(ExitCode::kSaved);
+    local.hosts = hosts.get();
+  }
   LocalCluster cluster(mapped, local);
   Run run(cluster, signals);
   const RunResult result = run.wait();

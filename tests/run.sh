@@ -38,6 +38,7 @@ run_tests() {  # build folder, then ctest's own flags; its limit is for what han
 # All that is fetched is fetched here. Images of pods hold the programs too, so they come after the build.
 stage "fetch: packages"
 if $is_root; then cmake/install-dependencies.sh cluster; else cmake/install-dependencies.sh test; fi
+if $is_root; then tests/e2e/hosts/fetch_sshd.sh; fi
 stage "fetch: a Kubernetes control plane and what its nodes run, as Go modules"
 has_kubernetes=true
 # 77: this machine has no Go that can build it; those tests are then skipped, and say so.

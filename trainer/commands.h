@@ -40,6 +40,9 @@ struct CommandLine {
   std::vector<std::string> images;     // predict
   int top = 5;                         // predict: how many classes of each
   std::string launcher = "mpi";        // worker: mpi | env
+  std::string host;                    // worker: where its ranks run
+  std::string host_directory;          // worker: of this program there
+  std::string wrote_on;                // worker: another host, before
   std::vector<std::string> command;    // worker, rank: CMD...
   std::string directory;               // report: of a run's checkpoints; timeline: a file
   PackFlags pack;

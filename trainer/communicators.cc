@@ -42,6 +42,24 @@ std::vector<net::Address> addresses_of(const WorkerEnv& env) {
   return addresses;
 }
 
+// The ranks on this machine: those of the workers that the hostfile puts there.
+struct Neighbours {
+  int before = 0;  // of workers before this one
+  int all = 1;
+};
+
+Neighbours neighbours_of(const WorkerEnv& env) {
+  if (env.hostfile.empty() || env.role != contract::Role::kWorker) return {0, env.slots};
+  const auto hosts = launch::read_hostfile(env.hostfile, env.world_size / env.slots);
+  if (env.index >= std::ssize(hosts))
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[launch] worker {} of {} (COXSWAIN_INDEX, COXSWAIN_WORLD_SIZE)",
+                            env.index, hosts.size()));
+  const auto own = hosts.begin() + env.index;
+  return {static_cast<int>(std::count(hosts.begin(), own, *own)) * env.slots,
+          static_cast<int>(std::count(hosts.begin(), hosts.end(), *own)) * env.slots};
+}
+
 comm::TcpOptions tcp_options(const TrainerConfig& config, const WorkerEnv& env) {
   const net::NetworkOptions network = network_options(config, env, rank_of_this_process());
   comm::TcpOptions options;
@@ -218,14 +236,14 @@ int place_on_this_machine(const std::optional<contract::WorkerEnv>& env, int ran
   const auto local = lookup_environment("OMPI_COMM_WORLD_LOCAL_RANK");
   if (local.has_value()) return std::max(0, std::atoi(local->c_str()));
   if (!env.has_value()) return 0;
-  return env->run_dir.empty() ? rank % env->slots : rank;
+  return neighbours_of(*env).before + rank % env->slots;
 }
 
 int ranks_on_this_machine(const std::optional<contract::WorkerEnv>& env) {
   const auto local = lookup_environment("OMPI_COMM_WORLD_LOCAL_SIZE");
   if (local.has_value()) return std::max(1, std::atoi(local->c_str()));
   if (!env.has_value()) return 1;
-  return env->run_dir.empty() ? env->slots : env->world_size;
+  return neighbours_of(*env).all;
 }
 
 }  // namespace coxswain

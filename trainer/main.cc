@@ -10,6 +10,7 @@
 #include "trainer/contract/program/command_line.h"
 #include "trainer/contract/program/program.h"
 #include "trainer/contract/worker/worker_env.h"
+#include "trainer/launch/on_host.h"
 #include "trainer/launch/rank.h"
 #include "trainer/launch/remote.h"
 #include "trainer/launch/worker.h"
@@ -26,11 +27,16 @@ int run_worker(const CommandLine& line) {
   options.launcher =
       line.launcher == "env" ? coxswain::launch::Launcher::kEnv : coxswain::launch::Launcher::kMpi;
   options.command = line.command;
+  options.host = line.host;
+  options.host_directory = line.host_directory;
+  options.wrote_on = line.wrote_on;
   return coxswain::launch::run_worker(
       coxswain::contract::from_env(coxswain::contract::lookup_environment), options);
 }
 
 int run_remote(const CommandLine&) { return coxswain::launch::run_remote(); }
+
+int run_hosted(const CommandLine&) { return coxswain::launch::run_hosted(); }
 
 int run_rank(const CommandLine& line) { return coxswain::launch::run_rank({line.command}); }
 
@@ -133,6 +139,11 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
         ->add_option("--launcher", line.launcher,
                      "who starts the ranks: mpi (mpirun) or env (this worker)")
         ->check(CLI::IsMember({"mpi", "env"}));
+    command->add_option("--host", line.host, "where ssh starts the ranks instead of here");
+    command->add_option("--host-directory", line.host_directory,
+                        "where `coxswain run --hosts` has put this program on that host");
+    command->add_option("--wrote-on", line.wrote_on,
+                        "the host on which an earlier attempt wrote checkpoints");
   }
   if (name == "rank" || name == "worker") command->footer("-- CMD...: what a rank runs.");
   command->callback([command, &line, &chosen, run = std::move(run)] {
@@ -165,6 +176,8 @@ int parse_and_run(int argc, char** argv) {
   add("models", "list the models", coxswain::run_models);
   add("worker", "first process of a worker: start and supervise its ranks", run_worker);
   add("rank", "supervise one rank: rank -- CMD...", run_rank);
+  add("hosted", "what ssh starts on a host of `coxswain run --hosts`: one worker's ranks",
+      run_hosted);
   add("remote", "what sshd starts in a pod: mpirun's daemon, for the pod's own gang", run_remote);
   // What a rank runs is its own affair, to the letter.
   char** const end = std::find_if(argv, argv + argc,

@@ -27,18 +27,15 @@ constexpr milliseconds kLongestWait{60'000};
 
 job::Time now() { return std::chrono::floor<job::Seconds>(std::chrono::system_clock::now()); }
 
-// One line a worker, in rank order. All of them are this machine.
-std::string local_hostfile(const job::TrainingJob& job) {
+// One line a worker, in rank order.
+std::string hostfile_of(const job::TrainingJob& job, const std::vector<std::string>& names) {
   std::string text;
-  for (int i = 0; i < job.status.workers; ++i) {
-    text += fmt::format("localhost slots={}\n", job::slots_per_worker(job.spec));
-  }
+  for (const std::string& name : names)
+    text += fmt::format("{} slots={}\n", name, job::slots_per_worker(job.spec));
   return text;
 }
 
-int servers_of(const job::TrainingJob& job) {
-  return job::traits_of(job::Role::kServer).size(job);
-}
+int servers_of(const job::TrainingJob& job) { return job::traits_of(job::Role::kServer).size(job); }
 
 int schedulers_of(const job::TrainingJob& job) {
   return job::traits_of(job::Role::kScheduler).size(job);
@@ -93,9 +90,9 @@ int free_ports(int count) {
     while (free < count && is_free(first + free)) ++free;
     if (free == count) return first;
   }
-  throw Error(ExitCode::kPeersMissing,
-              fmt::format("[run] found no {} free ports in a row between {} and {}", count, kFirst,
-                          kEnd));
+  throw Error(
+      ExitCode::kPeersMissing,
+      fmt::format("[run] found no {} free ports in a row between {} and {}", count, kFirst, kEnd));
 }
 
 // What a template says of the environment; what stands elsewhere in a cluster is not here.
@@ -133,13 +130,19 @@ job::Observed LocalCluster::observe(const job::TrainingJob&) {
                 [](const LocalWorker& worker) { return worker.leaving() && worker.has_ended(); });
   // Those with a child come first in the list: mpirun is the child of one of them.
   std::set<int> launching;  // attempts
+  look_at_hosts();
   for (LocalWorker& worker : workers_) {
     const int attempt = worker.id().attempt;
+    const bool had_ended = worker.has_ended();
     observed.workers.push_back(worker.observe(observed.now, !launching.contains(attempt)));
+    if (!had_ended && worker.has_lost_host()) options_.hosts->lost(worker.node());
     if (worker.has_child() && !worker.has_ended()) launching.insert(attempt);
     const bool first = worker.id().role == job::Role::kWorker && worker.id().index == 0;
     if (first && worker.has_ended()) last_end_ = observed.workers.back();
+    if (first && options_.hosts && observed.workers.back().ready) wrote_on_ = worker.node();
   }
+  const std::size_t placed = places().size();
+  for (const job::WorkerId& id : waiting_) observed.workers.push_back(waiting(id, placed));
   return observed;
 }
 
@@ -160,13 +163,16 @@ void LocalCluster::apply(const job::TrainingJob& job, std::span<const job::Actio
       remove(*delete_worker);
     }
   }
+  start_those_who_wait();
 }
 
 void LocalCluster::write_files(const job::TrainingJob& job) {
   // Who is made anew beside the others finds what they found.
   if (std::exchange(attempt_, job.status.attempt) == job.status.attempt) return;
   const job::Paths files = paths(job.status.attempt);
-  contract::write_whole_file(files.hostfile, local_hostfile(job));
+  const auto workers = static_cast<std::size_t>(job.status.workers);
+  contract::write_whole_file(files.hostfile,
+                             hostfile_of(job, std::vector<std::string>(workers, "localhost")));
   if (job::trains_over_tcp(job.spec)) contract::write_whole_file(files.key, make_server_key());
   const int ports = servers_of(job) + schedulers_of(job) + peers_of(job);
   if (ports > 0) first_port_ = free_ports(ports);
@@ -180,21 +186,95 @@ void LocalCluster::write_files(const job::TrainingJob& job) {
 
 void LocalCluster::create(const job::TrainingJob& job, const job::WorkerId& id) {
   const auto same = [&](const LocalWorker& worker) { return worker.id() == id; };
-  if (std::ranges::any_of(workers_, same)) return;
-  const job::WorkerSpec spec = job::worker_spec(job, id, paths(id.attempt));
+  if (std::ranges::any_of(workers_, same) || std::ranges::count(waiting_, id) > 0) return;
+  if (!options_.hosts) return start(job, id, kHere);
+  waiting_.push_back(id);
+  if (!waiting_since_) waiting_since_ = Clock::now();
+}
+
+void LocalCluster::start(const job::TrainingJob& job, const job::WorkerId& id, int place_of_it) {
+  const job::Paths files = paths(id.attempt, place_of_it);
+  const job::WorkerSpec spec = job::worker_spec(job, id, files);
   const bool is_worker = id.role == job::Role::kWorker;
-  const LocalWorkerOptions options{
+  LocalWorkerOptions options{
       .id = id,
       .directory = attempt_directory(id.attempt) / job::short_name(id.role, id.index),
       .slots = job::traits_of(id.role).slots(job.spec),
       .supervises = is_worker && !spec.command.empty()};
   std::optional<contract::ChildProcess> child;
-  if (!is_worker || !spec.serves) child.emplace(process(job, spec));
+  if (place_of_it != kHere) {
+    options.node = options_.hosts->hosts()[static_cast<std::size_t>(place_of_it)].name;
+    contract::write_whole_file(files.config, job::training_config(job, files));
+    contract::ProcessOptions on_host = process(job, spec);
+    contract::save_environment(options.directory, on_host.environment);
+    add_host(on_host.command, place_of_it);
+    child.emplace(on_host);
+  } else if (!is_worker || !spec.serves) {
+    child.emplace(process(job, spec));
+  }
   const auto place = child ? workers_.begin() : workers_.end();
   workers_.emplace(place, options, std::move(child));
 }
 
+// `worker --launcher env -- CMD` of this machine, with its ranks on a host, where the program lies
+// elsewhere.
+void LocalCluster::add_host(std::vector<std::string>& command, int place) const {
+  const std::string& name = options_.hosts->hosts()[static_cast<std::size_t>(place)].name;
+  std::vector<std::string> flags = {"--host=" + name,
+                                    "--host-directory=" + options_.hosts->directory(place)};
+  if (!wrote_on_.empty() && wrote_on_ != name) flags.push_back("--wrote-on=" + wrote_on_);
+  const auto ranks = command.insert(std::ranges::find(command, "--"), flags.begin(), flags.end());
+  std::replace(ranks, command.end(), options_.trainer.string(), std::string("coxswain-trainer"));
+}
+
+void LocalCluster::look_at_hosts() {
+  if (!options_.hosts) return;
+  options_.hosts->look();
+  start_those_who_wait();
+}
+
+std::vector<int> LocalCluster::places() const {
+  if (!options_.hosts) return {};
+  return place_workers(options_.hosts->hosts(), options_.hosts->answering(), job_.status.workers,
+                       job::slots_per_worker(job_.spec));
+}
+
+// All of a gang at once, or none.
+void LocalCluster::start_those_who_wait() {
+  const std::vector<int> all = places();
+  const auto is_old = [&](const job::WorkerId& id) { return id.attempt != job_.status.attempt; };
+  if (waiting_.empty() || std::ssize(all) < job_.status.workers ||
+      std::ranges::any_of(waiting_, is_old))
+    return;
+  std::vector<std::string> names;
+  for (const int place : all) names.push_back(options_.hosts->address(place));
+  contract::write_whole_file(paths(job_.status.attempt).hostfile, hostfile_of(job_, names));
+  for (const job::WorkerId& id : std::exchange(waiting_, {}))
+    start(job_, id, all[static_cast<std::size_t>(id.index)]);
+  waiting_since_.reset();
+}
+
+job::Worker LocalCluster::waiting(const job::WorkerId& id, std::size_t placed) const {
+  job::Worker seen;
+  seen.id = id;
+  seen.uid = uid_of(id);
+  seen.scheduled = static_cast<std::size_t>(id.index) < placed;
+  if (!seen.scheduled) {
+    seen.reason = "Unschedulable";
+    seen.message = "waits for " + options_.hosts->missing();
+  }
+  return seen;
+}
+
+std::string LocalCluster::missing_hosts() const {
+  const bool waits = waiting_since_ && !waiting_.empty();
+  if (!waits || Clock::now() < *waiting_since_ + job_.spec.run_policy.startup_deadline) return "";
+  return options_.hosts->missing();
+}
+
 void LocalCluster::remove(const job::DeleteWorker& action) {
+  std::erase_if(waiting_, [&](const job::WorkerId& id) { return uid_of(id) == action.uid; });
+  if (waiting_.empty()) waiting_since_.reset();
   const auto found = std::ranges::find(workers_, action.uid, &LocalWorker::uid);
   if (found == workers_.end()) return;
   found->ask_to_leave(now(), action.force ? job::Seconds(0) : action.grace);
@@ -246,16 +326,20 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
 }
 
 void LocalCluster::end_all() {
+  waiting_.clear();
   for (LocalWorker& worker : workers_) {
     worker.ask_to_leave(now(), job_.spec.run_policy.termination_grace);
   }
 }
 
 void LocalCluster::kill_all() {
+  waiting_.clear();
   for (LocalWorker& worker : workers_) worker.kill();
 }
 
-bool LocalCluster::idle() const { return std::ranges::all_of(workers_, &LocalWorker::has_ended); }
+bool LocalCluster::idle() const {
+  return waiting_.empty() && std::ranges::all_of(workers_, &LocalWorker::has_ended);
+}
 
 std::vector<int> LocalCluster::descriptors() const {
   std::vector<int> all;
@@ -263,11 +347,16 @@ std::vector<int> LocalCluster::descriptors() const {
     const auto& some = worker.descriptors();
     all.insert(all.end(), some.begin(), some.end());
   }
+  if (options_.hosts)
+    for (const int descriptor : options_.hosts->descriptors()) all.push_back(descriptor);
   return all;
 }
 
 milliseconds LocalCluster::look_within() const {
   auto next = Clock::now() + kLongestWait;
+  if (options_.hosts) next = std::min(next, Clock::now() + options_.hosts->look_within());
+  if (waiting_since_)
+    next = std::min(next, *waiting_since_ + job_.spec.run_policy.startup_deadline);
   for (const LocalWorker& worker : workers_) {
     if (worker.leaving() && worker.has_ended()) return milliseconds(0);
     if (const auto look = worker.look_again()) next = std::min(next, *look);
@@ -279,15 +368,21 @@ std::filesystem::path LocalCluster::attempt_directory(int attempt) const {
   return options_.run_dir / std::to_string(attempt);
 }
 
-job::Paths LocalCluster::paths(int attempt) const {
+job::Paths LocalCluster::paths(int attempt, int place) const {
   const auto directory = attempt_directory(attempt);
-  return {.config = directory / "training.yaml",
+  // Where the digits lie is each host's own affair.
+  const bool here = place == kHere;
+  const std::string config = here ? "training.yaml" : fmt::format("training-{}.yaml", place);
+  const std::filesystem::path digits =
+      here ? options_.bundled_digits
+           : std::filesystem::path(options_.hosts->directory(place)) / "mnist";
+  return {.config = directory / config,
           .hostfile = directory / "hostfile",
           .workers = directory / "workers",
           .key = directory / "key",
           .data = options_.volumes.data,
           .checkpoints = options_.volumes.checkpoints,
-          .bundled_mnist = options_.bundled_digits,
+          .bundled_mnist = digits,
           .run_dir = options_.run_dir,
           .gpu = Device::kAuto};
 }

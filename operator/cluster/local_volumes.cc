@@ -88,6 +88,21 @@ LocalVolumes local_volumes(const job::TrainingJob& job, const path& run_dir) {
           .checkpoints = resolve(job.spec.checkpoints_volume, "checkpoints", run_dir)};
 }
 
+LocalVolumes volumes_of_hosts(const job::TrainingJob& job) {
+  const auto directory = [](const std::optional<job::Json>& source, const char* name) -> path {
+    if (!source || !source->is_object()) return {};
+    const std::string host =
+        source->contains("hostPath") ? text_in(*source, "hostPath", "path") : "";
+    if (!host.empty()) return host;
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[volumes] {}: hosts have directories alone; name theirs with "
+                            "--volume {}=DIR",
+                            name, name));
+  };
+  return {.data = directory(job.spec.data_volume, "data"),
+          .checkpoints = directory(job.spec.checkpoints_volume, "checkpoints")};
+}
+
 job::TrainingJob with_local_paths(job::TrainingJob job, const LocalVolumes& volumes) {
   if (volumes.data.empty() || !job.spec.training || !job.spec.training->contains("data")) {
     return job;

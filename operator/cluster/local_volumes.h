@@ -29,6 +29,10 @@ job::TrainingJob with_volumes(job::TrainingJob job, const VolumeDirectories& giv
 // and Error(74) when one can't be made.
 LocalVolumes local_volumes(const job::TrainingJob& job, const std::filesystem::path& run_dir);
 
+// The directories of a job on the hosts where its ranks run: a hostPath, as --volume gives one.
+// Throws Error(65) for other kinds.
+LocalVolumes volumes_of_hosts(const job::TrainingJob& job);
+
 // The job with the local directory where its configuration names a path below /data.
 job::TrainingJob with_local_paths(job::TrainingJob job, const LocalVolumes& volumes);
 

@@ -22,6 +22,7 @@ constexpr int kKilled = 128 + SIGKILL;
 LocalWorker::LocalWorker(const LocalWorkerOptions& options,
                          std::optional<contract::ChildProcess> child)
     : id_(options.id),
+      node_(options.node),
       directory_(options.directory),
       supervises_(options.supervises),
       child_(std::move(child)),
@@ -29,9 +30,8 @@ LocalWorker::LocalWorker(const LocalWorkerOptions& options,
   if (child_) watched_.push_back(child_->descriptor());  // though it may have ended already
 }
 
-std::string LocalWorker::uid() const {
-  return fmt::format("{}-{}-{}", job::short_name(id_.role, id_.index), id_.attempt,
-                     id_.incarnation);
+std::string uid_of(const job::WorkerId& id) {
+  return fmt::format("{}-{}-{}", job::short_name(id.role, id.index), id.attempt, id.incarnation);
 }
 
 job::Worker LocalWorker::observe(job::Time now, bool launch_over) {
@@ -44,7 +44,7 @@ job::Worker LocalWorker::observe(job::Time now, bool launch_over) {
   seen.id = id_;
   seen.uid = uid();
   seen.scheduled = true;
-  seen.node = "localhost";
+  seen.node = node_;
   seen.deletion_time = deletion_time_;
   const bool begun = child_ || !ranks_.ranks().empty();
   seen.phase = begun ? job::WorkerPhase::kRunning : job::WorkerPhase::kPending;
@@ -56,6 +56,10 @@ job::Worker LocalWorker::observe(job::Time now, bool launch_over) {
   seen.reason = *exit_code_ == 0 ? "Completed" : "Error";
   seen.finished_time = finished_time_;
   seen.termination_message = termination_message_;
+  if (has_lost_host()) {  // as of a pod whose node is gone
+    seen.exit_code.reset();
+    seen.disruption = "HostLost";
+  }
   return seen;
 }
 

@@ -9,15 +9,19 @@
 #include "operator/job/observed.h"
 #include "trainer/contract/worker/announced_ranks.h"
 #include "trainer/contract/worker/child_process.h"
+#include "trainer/contract/worker/constants.h"
 #include "trainer/contract/worker/termination_message.h"
 
 namespace coxswain::cluster {
+
+std::string uid_of(const job::WorkerId& id);
 
 struct LocalWorkerOptions {
   job::WorkerId id;
   std::filesystem::path directory;  // the worker's own (contract/worker/run_files.h)
   int slots = 1;
-  bool supervises = true;  // its ranks announce themselves; a foreign command's don't
+  std::string node = "localhost";  // another: its child starts the ranks on that host
+  bool supervises = true;          // its ranks announce themselves; a foreign command's don't
 };
 
 // Resource. One worker as processes: its own child (worker 0 of MPI, every worker of Env), or only
@@ -29,8 +33,9 @@ class LocalWorker {
   LocalWorker(const LocalWorkerOptions& options, std::optional<contract::ChildProcess> child);
 
   const job::WorkerId& id() const { return id_; }
+  const std::string& node() const { return node_; }
   bool has_child() const { return child_.has_value(); }
-  std::string uid() const;
+  std::string uid() const { return uid_of(id_); }
 
   // Looks at the processes, and kills those whose grace is over. `launch_over`: no mpirun can give
   // it ranks, or is still ending those of others. A worker without a child tells its end then, so
@@ -42,6 +47,7 @@ class LocalWorker {
 
   bool leaving() const { return kill_time_.has_value(); }
   bool has_ended() const { return exit_code_.has_value(); }  // as of the last observe()
+  bool has_lost_host() const { return exit_code_ == contract::kHostLost && node_ != "localhost"; }
   // Readable when observe() has news; as of the last one, so that no end is missed.
   const std::vector<int>& descriptors() const { return watched_; }
   std::optional<Clock::time_point> look_again() const;  // for what no descriptor tells
@@ -52,6 +58,7 @@ class LocalWorker {
   void find_end(job::Time now, bool launch_over);
 
   job::WorkerId id_;
+  std::string node_;
   std::filesystem::path directory_;
   bool supervises_;
   std::optional<contract::ChildProcess> child_;

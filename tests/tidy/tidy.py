@@ -67,7 +67,7 @@ THIRD_PARTY = {
     r"boost/(asio|beast)": ["trainer/contract/worker/http_endpoint", "trainer/net/link", "trainer/net/network",
                             "trainer/net/stream", "operator/kube/http_transport"],
     r"yaml-cpp/": ["trainer/contract/config/", "operator/job/", "operator/kube/config"],
-    r"openssl/": ["operator/cluster/keys", "operator/kube/", "trainer/net/psk", "trainer/net/stream"],
+    r"openssl/": ["operator/cluster/keys", "operator/cluster/host_package", "operator/kube/", "trainer/net/psk", "trainer/net/stream"],
     r"(cpprest|pplx)/": ["operator/kube/http_transport"],
     r"prometheus/": ["operator/controller/metrics"],
     r"CLI/": ["trainer/main.cc", "operator/main.cc", "trainer/contract/program/"],

@@ -43,9 +43,25 @@ bool takes(int descriptor) {
 
 }  // namespace
 
-OutputCopy::OutputCopy(const std::filesystem::path& file)
-    : file_(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600)) {
-  if (file_.get() < 0) return;
+OutputFile::OutputFile(const std::filesystem::path& file)
+    : file_(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600)) {}
+
+void OutputFile::add(std::string_view bytes) {
+  if (!is_open()) return;
+  bool kept = true;
+  if (kept_ + bytes.size() > kMostBytes) {
+    kept = ftruncate(file_.get(), 0) == 0 &&
+           write(file_.get(), kBegunAnew.data(), kBegunAnew.size()) > 0;
+    kept_ = kBegunAnew.size();
+  }
+  const auto size = static_cast<ssize_t>(bytes.size());
+  kept = kept && write(file_.get(), bytes.data(), bytes.size()) == size;
+  kept_ += bytes.size();
+  if (!kept) file_.close();
+}
+
+OutputCopy::OutputCopy(const std::filesystem::path& file) : file_(file) {
+  if (!file_.is_open()) return;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     Stream& stream = streams_[i];
     stream.target = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
@@ -96,7 +112,7 @@ bool OutputCopy::copy_some(Stream& stream) {
     return false;
   }
   const auto size = static_cast<std::size_t>(got);
-  keep(piece.data(), size);
+  file_.add({piece.data(), size});
   for (std::size_t done = 0; done < size;) {
     const ssize_t put = write(stream.target, piece.data() + done, size - done);
     if (put < 0 && errno == EINTR) continue;
@@ -104,19 +120,6 @@ bool OutputCopy::copy_some(Stream& stream) {
     done += static_cast<std::size_t>(put);
   }
   return true;
-}
-
-void OutputCopy::keep(const char* bytes, std::size_t size) {
-  if (file_.get() < 0) return;
-  bool kept = true;
-  if (kept_ + size > kMostBytes) {
-    kept = ftruncate(file_.get(), 0) == 0 &&
-           write(file_.get(), kBegunAnew.data(), kBegunAnew.size()) > 0;
-    kept_ = kBegunAnew.size();
-  }
-  kept = kept && write(file_.get(), bytes, size) == static_cast<ssize_t>(size);
-  kept_ += size;
-  if (!kept) file_.close();
 }
 
 void OutputCopy::finish(std::chrono::milliseconds patience) {

@@ -3,16 +3,29 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "trainer/contract/worker/child_process.h"
 
 namespace coxswain::launch {
 
+// Resource. A file of what was printed. One that can't be written is given up; one of 32 MiB begins
+// anew.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& file);
+  bool is_open() const { return file_.get() >= 0; }
+  void add(std::string_view bytes);
+
+ private:
+  contract::FileDescriptor file_;
+  std::size_t kept_ = 0;  // bytes in the file
+};
+
 // Resource. What a command prints goes on to where this process prints, and into a file as well.
 // Where that is a terminal, the command has one too: else it would keep its lines to itself. Never
-// waits for a reader who does not read: then the command waits, as it would without this. A file
-// that can't be written is given up; one of 32 MiB begins anew.
+// waits for a reader who does not read: then the command waits, as it would without this.
 class OutputCopy {
  public:
   explicit OutputCopy(const std::filesystem::path& file);
@@ -35,10 +48,8 @@ class OutputCopy {
     bool waits = false;
   };
   bool copy_some(Stream& stream);
-  void keep(const char* bytes, std::size_t size);
 
-  contract::FileDescriptor file_;
-  std::size_t kept_ = 0;  // bytes in the file
+  OutputFile file_;
   std::array<Stream, 2> streams_;
 };
 

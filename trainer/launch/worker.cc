@@ -1,68 +1,32 @@
 #include "trainer/launch/worker.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <csignal>
-#include <optional>
 
-#include "trainer/contract/worker/announced_ranks.h"
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/launch/mpi_worker.h"
+#include "trainer/launch/on_host.h"
+#include "trainer/launch/own_ranks.h"
 #include "trainer/launch/pod_worker.h"
-#include "trainer/launch/rank_report.h"
 
 namespace coxswain::launch {
 
 namespace {
 
-using contract::ChildProcess;
 using contract::WorkerEnv;
 
-std::vector<ChildProcess> start_ranks(const WorkerEnv& env, const WorkerOptions& options) {
-  std::vector<ChildProcess> ranks;
-  for (int local = 0; local < env.slots; ++local) {
-    contract::ProcessOptions process;
-    process.command = {options.trainer, "rank", "--"};
-    process.command.insert(process.command.end(), options.command.begin(), options.command.end());
-    process.environment = contract::to_env(env);
-    process.environment["RANK"] = std::to_string(env.index * env.slots + local);
-    process.environment["LOCAL_RANK"] = std::to_string(local);
-    process.environment["LOCAL_WORLD_SIZE"] = std::to_string(env.slots);
-    process.environment["WORLD_SIZE"] = std::to_string(env.world_size);
-    process.listens = true;
-    process.death_signal = SIGTERM;  // `rank` then tells its command, and kills it if it must
-    ranks.emplace_back(process);
-  }
-  return ranks;
-}
-
-// Launcher Env: our ranks are our children. The first that fails takes the others with it.
+// Launcher Env: our ranks are our children.
 contract::TerminationMessage run_own_ranks(const WorkerEnv& env, const WorkerOptions& options) {
   contract::SignalQueue signals({SIGTERM, SIGINT});
-  std::vector<ChildProcess> ranks = start_ranks(env, options);
-  bool one_failed = false;
-  for (;;) {
-    std::vector<int> descriptors{signals.descriptor()};
-    for (ChildProcess& rank : ranks) {
-      if (!rank.end()) descriptors.push_back(rank.descriptor());
-    }
-    if (descriptors.size() == 1) break;
-    const auto failed = [](ChildProcess& rank) { return rank.end() && rank.end()->code != 0; };
-    if (!one_failed && std::ranges::any_of(ranks, failed)) {
-      one_failed = true;
-      for (ChildProcess& rank : ranks) rank.signal(SIGTERM);
-    }
+  OwnRanks ranks(env, options, /*captured=*/false);
+  for (; !ranks.over(); ranks.look()) {
+    std::vector<int> descriptors = ranks.descriptors();
+    descriptors.push_back(signals.descriptor());
     contract::wait_readable(descriptors, std::chrono::hours(1));
-    while (const auto signal = signals.next()) {
-      if (*signal != SIGTERM) continue;
-      for (ChildProcess& rank : ranks) rank.signal(SIGUSR1);
-    }
+    while (const auto signal = signals.next())
+      if (*signal == SIGTERM) ranks.signal(SIGUSR1);
   }
-  contract::AnnouncedRanks announced({contract::worker_directory(env)}, env.slots);
-  announced.look();
-  return combine(reports_of(announced));
+  return ranks.end();
 }
 
 WorkerOptions with_trainer(WorkerOptions options) {
@@ -71,6 +35,7 @@ WorkerOptions with_trainer(WorkerOptions options) {
 }
 
 contract::TerminationMessage run(const WorkerEnv& env, const WorkerOptions& options) {
+  if (!options.host.empty()) return run_on_host(env, options);
   if (options.launcher == Launcher::kEnv) return run_own_ranks(env, options);
   return env.run_dir.empty() ? run_pod_worker(env, options) : run_mpi_worker(env, options);
 }

@@ -17,6 +17,9 @@ struct WorkerOptions {
   Launcher launcher = Launcher::kMpi;
   std::vector<std::string> command;  // of each rank
   std::filesystem::path trainer;     // whose `rank` supervises it; empty: this program
+  std::string host;                  // as ssh knows it: the ranks run there; empty: on this machine
+  std::string host_directory;        // where this program lies on that host
+  std::string wrote_on;              // the host on which an earlier attempt wrote checkpoints
 };
 
 // Starts the ranks, supervises them and reports how they ended: the body of a worker.

@@ -63,7 +63,8 @@ void replace_descriptor(int from, int to) {
   }
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
   std::signal(SIGPIPE, SIG_DFL);
-  replace_descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  replace_descriptor(options.stdin_fd >= 0 ? options.stdin_fd : nothing, STDIN_FILENO);
   replace_descriptor(options.stdout_fd, STDOUT_FILENO);
   replace_descriptor(options.stderr_fd, STDERR_FILENO);
   execvpe(arguments[0], arguments, environment);

@@ -49,12 +49,12 @@ struct ProcessOptions {
   std::map<std::string, std::string> environment;  // replaces or adds to the parent's
   int death_signal = 9;  // sent to it when the thread that started it ends, however it ends
   bool listens = false;  // SIGTERM, SIGINT and SIGUSR1 wait until it takes them (SignalQueue)
+  int stdin_fd = -1;     // -1: /dev/null
   int stdout_fd = -1;    // -1: the parent's
   int stderr_fd = -1;    // -1: the parent's
 };
 
-// Resource: a child in a process group of its own, with /dev/null as input and no signal
-// blocked unless it listens.
+// Resource: a child in a process group of its own, with no signal blocked unless it listens.
 //
 // The destructor kills what is left of its group and collects it.
 class ChildProcess {

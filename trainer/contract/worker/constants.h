@@ -30,6 +30,8 @@ inline constexpr std::string_view kDataDirectory = "/data";
 inline constexpr std::string_view kCheckpointsDirectory = "/checkpoints";
 inline constexpr std::string_view kBundledMnistDirectory = "/usr/share/coxswain/mnist";
 inline constexpr std::string_view kRunDirectory = "/run/coxswain";  // env, rank-<r>.json
+// How a worker ends whose ranks were on another machine that answers no more: ssh's own code.
+inline constexpr int kHostLost = 255;
 inline constexpr std::string_view kTerminationMessagePath = "/dev/termination-log";
 
 }  // namespace coxswain::contract

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/contract/worker/child_process.h"
+
+namespace coxswain::cluster {
+
+// Resource. A command that answers, in time or not at all.
+class Question {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Question(std::vector<std::string> command, std::map<std::string, std::string> environment,
+           std::chrono::seconds patience);
+
+  int descriptor() const { return child_.descriptor(); }  // readable at its end
+  Clock::time_point give_up() const { return give_up_; }  // it is killed at the look() after that
+
+  std::optional<int> look();  // its exit code, once it ended
+  int wait();
+  const std::string& heard() const { return heard_; }  // the last 64 KiB of what it printed
+  std::string last_words() const;  // the last line of it, printable; empty: nothing
+
+ private:
+  void listen();
+
+  contract::Pipe output_;
+  contract::ChildProcess child_;
+  Clock::time_point give_up_;
+  std::string heard_;
+};
+
+}  // namespace coxswain::cluster
