@@ -354,6 +354,17 @@ checkpoint::Loaded load_checkpoint(const fs::path& path) {
   return loaded;
 }
 
+namespace {
+
+// What PyTorch and ONNX have unless something else is said is this program's own.
+void take_norm_momentum(const onnx::Model& model, optim::UpdateRule& rule) {
+  constexpr float kUsual = 0.9F;
+  const auto momentum = onnx::norm_momentum(model);
+  if (momentum && *momentum != kUsual) rule.statistic_momentum = 1 - *momentum;
+}
+
+}  // namespace
+
 void take_network(const TrainerConfig& config, train::TrainOptions& options) {
   if (config.model_file.empty()) return;
   const fs::path file = find_data(config).value_or("") / fs::path(config.model_file);
@@ -362,6 +373,7 @@ void take_network(const TrainerConfig& config, train::TrainOptions& options) {
     options.onnx = onnx::read_model(file, onnx::Values::kOfTheNetwork);
     options.network = onnx::to_text(*options.onnx);
     count = options.onnx->nodes.size();
+    take_norm_momentum(*options.onnx, options.rule);
     if (options.pretrained.empty()) options.pretrained = file;
   } else {
     NetworkFile network = read_network(file);

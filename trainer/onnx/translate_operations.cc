@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t kMostCharacters = 200;
 
+NodeAttributes of_norm(const Model& model, const Node& node) {
+  return NodeAttributes(model, node, {"epsilon", "momentum", "training_mode", "spatial"});
+}
+
 }  // namespace
 
 const std::map<std::string_view, Translator::Rule>& Translator::rules() {
@@ -51,8 +55,7 @@ const std::map<std::string_view, Translator::Rule>& Translator::rules() {
 }
 
 void Translator::batch_norm(const Node& node) {
-  const NodeAttributes attributes(model_, node,
-                                  {"epsilon", "momentum", "training_mode", "spatial"});
+  const NodeAttributes attributes = of_norm(model_, node);
   if (attributes.integer("spatial", 1) != 1) refuse(model_, node, "its spatial must be 1");
   const Value x = columns(node, value(node, 0));
   constexpr std::array<std::string_view, 4> kEnds{".weight", ".bias", ".running_mean",
@@ -62,6 +65,23 @@ void Translator::batch_norm(const Node& node) {
   const int made = builder_.batch_norm(x.node, name, attributes.real("epsilon", 1e-5F));
   give(node, {place(node, made), x.flat});
   for (std::size_t i = 0; i < kEnds.size(); ++i) take(node, i + 1, name + std::string(kEnds[i]));
+}
+
+std::optional<float> norm_momentum(const Model& model) {
+  std::optional<float> momentum;
+  for (const Node& node : model.nodes) {
+    if (node.op != "BatchNormalization") continue;
+    const float own = of_norm(model, node).real("momentum", 0.9F);
+    if (!(own >= 0 && own <= 1))
+      refuse(model, node, fmt::format("its momentum must be within 0 and 1, not {}", own));
+    if (momentum && own != *momentum)
+      refuse(model, node,
+             fmt::format("its momentum is {}, and that of those before {}: one for all is known "
+                         "here",
+                         own, *momentum));
+    momentum = own;
+  }
+  return momentum;
 }
 
 // An attribute in older opsets, an input in newer ones.

@@ -258,5 +258,31 @@ TEST_F(Outside, values_are_read_beside_the_model_alone) {
   EXPECT_THAT(refusal("weights", "-1"), HasSubstr("offset \"-1\" is no number"));
 }
 
+// Convolution and ReLU, with BatchNorms of these momenta between them.
+Model normalised(const std::vector<std::optional<float>>& momenta) {
+  Model model = small();
+  for (const char* name : {"scale", "bias", "mean", "variance"})
+    model.tensors.push_back(floats(name, {4}));
+  std::string input = "a";
+  for (std::size_t i = 0; i < momenta.size(); ++i) {
+    Node norm{.op = "BatchNormalization",
+              .name = fmt::format("norm{}", i),
+              .inputs = {input, "scale", "bias", "mean", "variance"},
+              .outputs = {input = fmt::format("n{}", i)}};
+    if (momenta[i]) norm.attributes.push_back({"momentum", *momenta[i]});
+    model.nodes.push_back(norm);
+  }
+  return model;
+}
+
+TEST(NormMomentum, is_one_for_all_or_refused_by_the_node_that_differs) {
+  EXPECT_EQ(norm_momentum(small()), std::nullopt);
+  EXPECT_EQ(norm_momentum(normalised({std::nullopt, 0.9F})), 0.9F);
+  EXPECT_EQ(norm_momentum(normalised({0.6F})), 0.6F);
+  EXPECT_THAT(refusal_of([] { norm_momentum(normalised({0.6F, std::nullopt})); }),
+              AllOf(HasSubstr("norm1"), HasSubstr("its momentum is 0.9")));
+  EXPECT_THAT(refusal_of([] { norm_momentum(normalised({1.5F})); }), HasSubstr("norm0"));
+}
+
 }  // namespace
 }  // namespace coxswain::onnx
