@@ -194,7 +194,7 @@ void AllReduceStrategy::finish_step() {
   }
   const tensor::Segment& control = with_.parameters.layout().control();
   untold_.push_back(
-      {memory_.snapshot(with_.parameters.gradients(control)), course_.rate(++step_).lr, ""});
+      {memory_.snapshot(with_.parameters.gradients(control)), course_.rate(step_++).lr, ""});
   if (encodes())
     untold_.back().warning = coded_->finish_step(step_, with_.communicator.rank() == 0);
 }

@@ -222,7 +222,7 @@ void AsyncLoop::take(const ps::Totals& totals) {
   outcome.sums.samples = totals.samples - before.samples;
   outcome.sums.loss = totals.loss - before.loss;
   outcome.sums.correct = totals.correct - before.correct;
-  outcome.lr = now_->course.rate(state.step).lr;
+  outcome.lr = now_->course.rate(state.step - 1).lr;
   const std::int64_t updates = steps - (totals.skipped - before.skipped);
   reporter_->stepped_apart(state, outcome, steps,
                            {updates, totals.staleness - before.staleness, totals.most_staleness});

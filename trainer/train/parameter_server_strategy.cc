@@ -110,7 +110,7 @@ void ParameterServerStrategy::finish_step() {
   untold_seconds_waiting_ = std::chrono::duration<double>(with_.now() - start).count();
   seconds_waited_ += untold_seconds_waiting_;
   with_.backend.end_step();
-  StepOutcome outcome{backend::read_control(control), course_.rate(++step_).lr};
+  StepOutcome outcome{backend::read_control(control), course_.rate(step_++).lr};
   if (outcome.sums.push_exactly) push_exactly();
   if (leads() && encodes()) outcome.warning = judge_codec();
   untold_.push_back(std::move(outcome));

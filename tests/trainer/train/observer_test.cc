@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/trainer/train/training_fixture.h"
 
 namespace coxswain::train {
@@ -55,6 +57,21 @@ TEST(Observer, is_told_of_every_step_or_of_every_nth) {
     if (report.step == 1 || report.step % 10 == 0) steps.push_back(report.step);
   }
   EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 10, 20}));
+}
+
+TEST(Observer, is_told_the_rate_that_a_step_was_made_with) {
+  TrainOptions options = mlp_options();
+  options.schedule.kind = ScheduleKind::kMultistep;
+  options.schedule.milestones = {1, 2};
+  options.schedule.gamma = 0.1F;
+  const Outcome outcome = run(options, two_ranks());
+  ASSERT_EQ(outcome.told.epochs.size(), 3U);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const double rate = 0.05 * std::pow(0.1, epoch);
+    EXPECT_NEAR(*outcome.told.epochs[static_cast<std::size_t>(epoch)].lr, rate, 1e-8);
+    for (int step = 8 * epoch; step < 8 * epoch + 8; ++step)
+      EXPECT_NEAR(outcome.told.steps[static_cast<std::size_t>(step)].lr, rate, 1e-8) << step;
+  }
 }
 
 TEST(Observer, is_told_an_epochs_mean_over_all_its_rows) {
