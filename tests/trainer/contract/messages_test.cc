@@ -186,8 +186,8 @@ TEST(FinishedEvent, has_the_form_of_the_contract) {
   failed.result = "Failed";
   failed.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(to_json(failed),
-            R"({"event":"finished","result":"Failed","accuracy":null,"loss":null,"epochs":0,)"
-            R"("steps":0,"samplesPerSecond":0.0,"restarts":0,"checkpoint":null})");
+            R"({"event":"finished","result":"Failed","accuracy":null,"loss":null,"epochs":null,)"
+            R"("steps":null,"samplesPerSecond":null,"restarts":0,"checkpoint":null})");
 }
 
 }  // namespace coxswain::contract

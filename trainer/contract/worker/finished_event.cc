@@ -10,6 +10,10 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
+nlohmann::ordered_json count_or_null(const std::optional<std::int64_t>& count) {
+  return count ? nlohmann::ordered_json(*count) : nlohmann::ordered_json();
+}
+
 }  // namespace
 
 std::string to_json(const FinishedEvent& event) {
@@ -18,8 +22,8 @@ std::string to_json(const FinishedEvent& event) {
   object["result"] = event.result;
   object["accuracy"] = number_or_null(event.accuracy);
   object["loss"] = number_or_null(event.loss);
-  object["epochs"] = event.epochs;
-  object["steps"] = event.steps;
+  object["epochs"] = count_or_null(event.epochs);
+  object["steps"] = count_or_null(event.steps);
   object["samplesPerSecond"] = number_or_null(event.samples_per_second);
   object["restarts"] = event.restarts;
   object["checkpoint"] = event.checkpoint.empty() ? nlohmann::ordered_json()

@@ -12,9 +12,9 @@ struct FinishedEvent {
   std::string result;  // "Succeeded", "Saved", "Failed"
   std::optional<double> accuracy;
   std::optional<double> loss;
-  std::int64_t epochs = 0;
-  std::int64_t steps = 0;
-  double samples_per_second = 0;
+  std::optional<std::int64_t> epochs;
+  std::optional<std::int64_t> steps;
+  std::optional<double> samples_per_second;
   int restarts = 0;
   std::string checkpoint;                        // empty: none
   std::optional<double> seconds = std::nullopt;  // in all, of the last attempt
