@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "operator/cluster/local_cluster.h"
@@ -25,6 +26,11 @@ namespace {
 
 using cluster::LocalCluster;
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// Signals so close to each other are one: a terminal and `timeout` send theirs to a whole group,
+// and to each of it.
+constexpr milliseconds kOneWish{300};
 
 // Resource. The directory in which the processes of a run know of each other.
 class RunDirectory {
@@ -116,9 +122,10 @@ class Run {
 
   void stop(int signal) {
     if (!asked_) {
-      asked_ = true;
+      asked_ = Clock::now();
       return cluster_.suspend();
     }
+    if (Clock::now() < *asked_ + kOneWish) return;
     killed_by_ = signal;
     cluster_.kill_all();
   }
@@ -136,7 +143,7 @@ class Run {
   LocalCluster& cluster_;
   Reconciler reconciler_;
   contract::SignalQueue& signals_;
-  bool asked_ = false;
+  std::optional<Clock::time_point> asked_;
   int killed_by_ = 0;
 };
 
@@ -175,6 +182,13 @@ std::string new_uid() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
+// A closed terminal is a wish to stop, unless nohup keeps it away.
+std::vector<int> stopping_signals() {
+  std::vector<int> signals = {SIGINT, SIGTERM};
+  if (!contract::is_ignored(SIGHUP)) signals.push_back(SIGHUP);
+  return signals;
+}
+
 int code_of(const Run& run, RunResult result, const LocalCluster& cluster) {
   const job::Status& status = cluster.job().status;
   if (run.killed_by() != 0) return 128 + run.killed_by();
@@ -205,7 +219,7 @@ std::unique_ptr<cluster::HostPool> open_hosts(const job::TrainingJob& job,
 }  // namespace
 
 int run_job(const job::TrainingJob& job, const RunOptions& options) {
-  contract::SignalQueue signals({SIGINT, SIGTERM});
+  contract::SignalQueue signals(stopping_signals());
   const RunDirectory run_dir(options.run_dir, job.metadata.name);
   job::TrainingJob mapped = cluster::with_volumes(job, options.volumes);
   if (!options.hosts.empty()) mapped = for_hosts(std::move(mapped), options.hosts);

@@ -16,6 +16,7 @@
 #include "trainer/communicators.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/printable.h"
+#include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
 #include "trainer/gpu_choice.h"
@@ -36,6 +37,7 @@ using contract::lookup_environment;
 using contract::WorkerEnv;
 
 std::atomic<bool> stop_requested = false;
+std::atomic<bool> world_is_whole = false;
 train::SaveGate saves;
 
 // What NCCL runs on this rank's GPU: to be ended before the process is.
@@ -78,15 +80,19 @@ constexpr std::chrono::seconds kSaveLimit{300};  // as long as a save may take
 // the mask.
 //
 // To one of many ranks SIGUSR1 asks to save and leave, and SIGTERM says that another one is gone:
-// no collective can help any more. Alone, any wish to end is a wish to save first.
+// no collective can help any more. Before the ranks have met there is nothing to save, and those
+// asked to leave would wait for others that have left. Alone, any wish to end is a wish to save
+// first.
 void take_signals(bool is_one_of_many) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  if (!contract::is_ignored(SIGHUP)) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals, is_one_of_many] {
     for (int signal = 0; sigwait(&signals, &signal) == 0;) {
       if (is_one_of_many && signal == SIGTERM) leave_at_once(ExitCode::kPeerLost);
+      if (is_one_of_many && signal == SIGUSR1 && !world_is_whole) leave_at_once(ExitCode::kSaved);
       if (!is_one_of_many || signal == SIGUSR1) stop_requested.store(true);
     }
   }).detach();
@@ -149,10 +155,15 @@ class RankProcess {
   ExitCode train(const contract::TrainerConfig& config) {
     train::TrainOptions options = make_train_options(config, env_);
     take_network(config, options);
+    if (has_servers() && options.rule.statistic_momentum != optim::UpdateRule{}.statistic_momentum)
+      throw Error(ExitCode::kBadInput,
+                  "[train] the network's BatchNorms have a momentum of their own, which parameter "
+                  "servers don't know: write strategy: AllReduce in a job");
     options.threads = threads_per_rank(config, ranks_on_this_machine(env_));
     options.data_workers = loader_threads(config, ranks_on_this_machine(env_));
     auto communicator = make_communicator(
         config, env_, [this](const Error& lost) { leave(lost, reason_of(lost.code())); });
+    world_is_whole.store(true);
     const bool apart = trains_apart(config, env_);
     rank_ = apart ? rank_of_this_process() : communicator->rank();
     const std::optional<int> gpu = take_gpu(config, *communicator, options.notes);

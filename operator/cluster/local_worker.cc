@@ -36,6 +36,7 @@ std::string uid_of(const job::WorkerId& id) {
 
 job::Worker LocalWorker::observe(job::Time now, bool launch_over) {
   ranks_.look();
+  if (leaving() && !child_) ranks_.signal_once(SIGUSR1);  // those that have begun since, too
   watch();
   if (kill_time_ && Clock::now() >= *kill_time_) kill();
   find_end(now, launch_over);

@@ -171,6 +171,35 @@ class FailureTest(unittest.TestCase):
         self.assertIn("bit for bit", again.output())
         self.assertEqual(again.weights(), whole.weights())
 
+    def test_a_signal_while_the_ranks_start_is_heeded_at_once(self):
+        """Whoever has begun leaves, and nobody waits for one that has."""
+        for launcher in ("MPI", "Env"):
+            for delay in range(20, 100, 8):
+                with self.subTest(launcher=launcher, delay=delay):
+                    run = harness.Run(self.place / f"early-{launcher}-{delay}", self.data, launcher=launcher)
+                    time.sleep(delay / 1000)
+                    run.process.send_signal(signal.SIGINT)
+                    run.wait(20)  # seconds; the grace is 60
+                    self.assertIn(run.code, (75, -signal.SIGINT), run.errors())
+
+    def test_a_closed_terminal_saves_too_unless_it_is_ignored(self):
+        run = self.run_job(epochs=50)
+        run.wait_for_step(10)
+        run.process.send_signal(signal.SIGHUP)
+        self.assertEqual(run.wait(60).code, 75, run.errors())
+        self.assertEqual(run.finished()["result"], "Saved")
+        job = self.place / "nohup"
+        job.mkdir()
+        shutil.copy(run.directory / "job.yaml", job)
+        kept = subprocess.Popen(["nohup", harness.COXSWAIN, "run", "-f", "job.yaml"], cwd=job,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        kept.send_signal(signal.SIGHUP)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            kept.wait(2)
+        kept.send_signal(signal.SIGTERM)
+        self.assertEqual(kept.wait(60), 75)
+
     def test_everything_ends_when_coxswain_run_is_killed(self):
         run = self.run_job(epochs=50)
         run.wait_for_step(10)

@@ -174,7 +174,7 @@ class MpiRun {
 }  // namespace
 
 contract::TerminationMessage run_mpi_worker(const WorkerEnv& env, const WorkerOptions& options) {
-  contract::SignalQueue signals{SIGTERM, SIGINT};
+  contract::SignalQueue signals({SIGTERM, SIGINT});
   const SharedMemoryDirectory shared_memory;
   const MpirunCall call = local_mpirun({.env = env,
                                         .trainer = options.trainer,

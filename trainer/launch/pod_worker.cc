@@ -136,7 +136,7 @@ class ServingWorker {
 }  // namespace
 
 TerminationMessage run_pod_worker(const WorkerEnv& env, const WorkerOptions& options) {
-  contract::SignalQueue signals{SIGTERM, SIGINT};
+  contract::SignalQueue signals({SIGTERM, SIGINT});
   contract::adopt_orphans();
   check_user();
   const SshSettings settings = write_files(env, options);

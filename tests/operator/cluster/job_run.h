@@ -89,8 +89,12 @@ class JobRun {
     return all;
   }
 
+  bool ends_within(std::chrono::milliseconds limit) {
+    return eventually([&] { return run_->end().has_value(); }, limit);
+  }
+
   int code(std::chrono::milliseconds limit = 10s) {
-    EXPECT_TRUE(eventually([&] { return run_->end().has_value(); }, limit)) << errors();
+    EXPECT_TRUE(ends_within(limit)) << errors();
     return run_->end().value_or(contract::ProcessEnd{.code = -1, .signal = 0}).code;
   }
 

@@ -53,7 +53,7 @@ class Hosts : public ::testing::Test {
   test::TemporaryDirectory directory_;
   std::filesystem::path config_ = directory_.path() / "config";
   std::string path_before_;
-  contract::SignalQueue signals_{SIGTERM};
+  contract::SignalQueue signals_{std::vector<int>{SIGTERM}};
   std::function<void()> each_turn_ = [] {};
 };
 

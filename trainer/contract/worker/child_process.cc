@@ -176,7 +176,7 @@ bool has_ended(const FileDescriptor& process) { return is_readable(process.get()
 
 bool has_ended(const ChildProcess& process) { return is_readable(process.descriptor()); }
 
-SignalQueue::SignalQueue(std::initializer_list<int> signals) {
+SignalQueue::SignalQueue(const std::vector<int>& signals) {
   sigemptyset(&blocked_);
   for (const int number : signals) sigaddset(&blocked_, number);
   if (sigprocmask(SIG_BLOCK, &blocked_, &before_) != 0) fail("sigprocmask");
@@ -194,6 +194,11 @@ std::optional<int> SignalQueue::next() {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction now{};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -90,7 +89,7 @@ bool has_ended(const ChildProcess& process);
 // ignored meanwhile, so that a closed pipe is an error of write().
 class SignalQueue {
  public:
-  explicit SignalQueue(std::initializer_list<int> signals);
+  explicit SignalQueue(const std::vector<int>& signals);
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
   ~SignalQueue();
@@ -104,6 +103,10 @@ class SignalQueue {
   sigset_t before_;
   void (*pipe_handler_before_)(int);
 };
+
+// True of a signal that whoever started this process wants it to ignore, as nohup does SIGHUP. To
+// wait for one takes it all the same.
+bool is_ignored(int signal);
 
 // What a descendant leaves behind becomes a child of this process, as it is of a pod's first.
 void adopt_orphans();
