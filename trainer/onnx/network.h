@@ -32,8 +32,8 @@ Translation translate(const Model& model, std::optional<tensor::Shape> input = {
                       std::optional<std::int64_t> classes = {}, float label_smoothing = 0);
 
 // What a step leaves of the running statistics of the model's BatchNorms (the attribute momentum):
-// running = momentum running + (1 - momentum) batch. Nothing: there are none. Throws Error (65) that
-// names a node whose momentum is not the others', or not within 0 and 1.
+// running = momentum running + (1 - momentum) batch. Nothing: there are none. Throws Error (65)
+// that names a node whose momentum is not the others', or not within 0 and 1.
 std::optional<float> norm_momentum(const Model& model);
 
 // The values of the weights, under the names of the graph's parameters. Throws Error (65) for those
