@@ -8,7 +8,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 cd "$work"
-apt-get download -q openssh-server libwrap0
+# A machine that lacked no package has perhaps no lists of them either.
+apt-get download -q openssh-server libwrap0 || { apt-get update -q; apt-get download -q openssh-server libwrap0; }
 for package in *.deb; do dpkg -x "$package" unpacked; done
 mkdir -p "$(dirname "$target")"
 rm -rf "$target"

@@ -300,8 +300,8 @@ TEST_F(SecondStart, with_another_batch_goes_on_at_the_same_place_of_the_schedule
   const auto lr_at = [&](std::int64_t step, std::int64_t steps) {
     return static_cast<double>(optim::learning_rate(options_.schedule, step, steps, steps / 3).lr);
   };
-  EXPECT_EQ(first.told.steps.back().lr, lr_at(16, 30));
-  EXPECT_EQ(second.told.steps.front().lr, lr_at(9, 15));
+  EXPECT_EQ(first.told.steps.back().lr, lr_at(15, 30));
+  EXPECT_EQ(second.told.steps.front().lr, lr_at(8, 15));
   EXPECT_EQ(second.told.steps.back().lr, lr_at(15, 15));
   EXPECT_EQ(second.updates, 7);
 }
