@@ -30,7 +30,7 @@ constexpr milliseconds kSilence{30'000};  // six beats
 constexpr milliseconds kLookAgain{20};
 constexpr milliseconds kTurn{1'000};
 constexpr milliseconds kLastWords{5'000};
-constexpr std::size_t kPiece = 16 << 10;
+constexpr std::size_t kPiece = 4096;  // what a pipe that is ready takes at once (PIPE_BUF)
 constexpr std::size_t kMostMark = 256;
 
 // Resource. What is there for this one worker alone.

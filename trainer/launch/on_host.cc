@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -61,7 +62,9 @@ class HostWorker {
       beat();
       link_.flush();
       listen_to_complaints();
-      if (takes_output(STDOUT_FILENO)) take(link_.receive());
+      if (untold_.empty())
+        for (Frame& frame : link_.receive()) untold_.push_back(std::move(frame));
+      tell();
     }
     listen_to_complaints();
     return end_ ? *end_ : lost();
@@ -92,14 +95,14 @@ class HostWorker {
             .wrote_on = options_.wrote_on};
   }
 
-  bool has_left() { return link_.is_closed() && ssh_.end().has_value(); }
+  bool has_left() { return link_.is_closed() && untold_.empty() && ssh_.end().has_value(); }
 
   void wait_for_news() {
     std::vector<int> descriptors{signals_.descriptor(), complaints_.out.get()};
-    const bool reader_waits = !takes_output(STDOUT_FILENO);
-    if (!reader_waits) descriptors.push_back(link_.descriptor());
+    if (untold_.empty()) descriptors.push_back(link_.descriptor());
     if (link_.is_closed()) descriptors.push_back(ssh_.descriptor());
-    contract::wait_readable(descriptors, reader_waits || link_.waits() ? kLookAgain : kBeatEvery);
+    const bool soon = !untold_.empty() || link_.waits();
+    contract::wait_readable(descriptors, soon ? kLookAgain : kBeatEvery);
   }
 
   void beat() {
@@ -108,13 +111,25 @@ class HostWorker {
     link_.send({FrameKind::kBeat, 0, ""});
   }
 
-  void take(const std::vector<Frame>& frames) {
-    for (const Frame& frame : frames) {
+  // As far as our reader takes it: beats go out meanwhile.
+  void tell() {
+    for (; !untold_.empty() && !end_; untold_.pop_front()) {
+      const Frame& frame = untold_.front();
+      const bool is_output = frame.kind == FrameKind::kOutput;
+      if (is_output || frame.kind == FrameKind::kErrors) {
+        const int target = is_output ? STDOUT_FILENO : STDERR_FILENO;
+        if (!takes_output(target)) return;
+        print(frame, target);
+      }
       if (frame.kind == FrameKind::kReady) announce();
-      if (frame.kind == FrameKind::kOutput || frame.kind == FrameKind::kErrors) print(frame);
-      if (frame.kind == FrameKind::kEnd) end_ = contract::parse_termination_message(frame.body);
+      if (frame.kind == FrameKind::kEnd) end_ = end_of(frame.body);
     }
-    if (end_ && !end_->message.empty()) end_->message += fmt::format(" (on {})", options_.host);
+  }
+
+  std::optional<TerminationMessage> end_of(const std::string& text) const {
+    auto end = contract::parse_termination_message(text);
+    if (end && !end->message.empty()) end->message += fmt::format(" (on {})", options_.host);
+    return end;
   }
 
   // To whoever watches this worker its ranks are this process.
@@ -123,14 +138,13 @@ class HostWorker {
       contract::announce_this_process(directory_, env_.index * env_.slots + local);
   }
 
-  void print(const Frame& frame) {
+  void print(const Frame& frame, int target) {
     const int place = frame.rank - env_.index * env_.slots;
     if (place < 0 || place >= env_.slots) return;
     auto file = files_.find(frame.rank);
     if (file == files_.end())
       file = files_.try_emplace(frame.rank, contract::output_file(directory_, frame.rank)).first;
     file->second.add(frame.body);
-    const int target = frame.kind == FrameKind::kOutput ? STDOUT_FILENO : STDERR_FILENO;
     for (std::size_t done = 0; done < frame.body.size();) {
       const ssize_t put = write(target, frame.body.data() + done, frame.body.size() - done);
       if (put < 0 && errno == EINTR) continue;
@@ -173,6 +187,7 @@ class HostWorker {
   contract::Pipe complaints_;
   contract::ChildProcess ssh_;
   HostLink link_;
+  std::deque<Frame> untold_;
   std::map<int, OutputFile> files_;  // by rank
   std::string complaint_;            // not whole yet
   std::string last_words_;
