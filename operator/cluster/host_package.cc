@@ -10,8 +10,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "operator/cluster/question.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/question.h"
 
 namespace coxswain::cluster {
 
@@ -84,7 +84,7 @@ std::vector<fs::path> libraries_to_carry(const std::string& trace) {
 }
 
 Package make_package(const fs::path& trainer, const fs::path& digits, const fs::path& folder) {
-  Question trace({trainer}, {{"LD_TRACE_LOADED_OBJECTS", "1"}}, kAnswerWithin);
+  contract::Question trace({trainer}, {{"LD_TRACE_LOADED_OBJECTS", "1"}}, kAnswerWithin);
   if (trace.wait() != 0)
     throw Error(ExitCode::kBadInput,
                 fmt::format("[hosts] {}: {}", trainer.string(), trace.last_words()));

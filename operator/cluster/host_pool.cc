@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
-#include "operator/cluster/question.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/question.h"
 #include "trainer/contract/worker/ssh_command.h"
 
 namespace coxswain::cluster {
@@ -43,7 +44,7 @@ std::string carry_script(const Package& package) {
 
 // By what name others find it: what ssh's configuration makes of it.
 std::string address_of(const std::string& host) {
-  Question question({"ssh", "-G", host}, {}, kAnswerWithin);
+  contract::Question question({"ssh", "-G", host}, {}, kAnswerWithin);
   if (question.wait() == 0) {
     std::istringstream in(question.heard());
     for (std::string line; std::getline(in, line);)
@@ -130,8 +131,8 @@ class HostPool::Host {
  private:
   void ask() {
     carries_ = false;
-    question_.emplace(contract::ssh_command(name_, check_script(package_)), no_variables(),
-                      kAnswerWithin);
+    question_.emplace(contract::ssh_command(name_, check_script(package_)),
+                      std::map<std::string, std::string>(), kAnswerWithin);
   }
 
   void carry() {
@@ -141,16 +142,14 @@ class HostPool::Host {
                                         package_.folder};
     const auto ssh = contract::ssh_command(name_, carry_script(package_));
     command.insert(command.end(), ssh.begin(), ssh.end());
-    question_.emplace(std::move(command), no_variables(), kCarryWithin);
+    question_.emplace(std::move(command), std::map<std::string, std::string>(), kCarryWithin);
   }
-
-  static std::map<std::string, std::string> no_variables() { return {}; }
 
   std::string name_;
   std::string address_;
   Package package_;
   Tell tell_;
-  std::optional<Question> question_;
+  std::optional<contract::Question> question_;
   bool carries_ = false;  // what the question is for
   bool answers_ = false;
   std::string directory_;

@@ -1,21 +1,20 @@
 #include "trainer/launch/hosts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
+#include <map>
 #include <optional>
 
 #include "trainer/contract/error.h"
+#include "trainer/contract/worker/question.h"
 #include "trainer/launch/ssh_files.h"
 
 namespace coxswain::launch {
 
 namespace {
 
-using contract::ChildProcess;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
@@ -23,7 +22,6 @@ constexpr std::size_t kMostAtOnce = 32;
 constexpr milliseconds kTryFor{5'000};  // a name that nobody resolves takes its time
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLongestPause{1'000};
-constexpr std::size_t kMostWords = 200;
 constexpr int kMostTold = 4;
 
 // One host, asked until it answers.
@@ -41,60 +39,31 @@ class Host {
   bool asking() const { return question_.has_value(); }
   bool is_due(Clock::time_point now) const { return !answers_ && !asking() && now >= again_; }
 
-  void ask(Clock::time_point now) {
-    contract::Pipe output = contract::make_pipe();
-    question_.emplace(contract::ProcessOptions{
-        .command = {"ssh", "-F", ssh_config_, "-o", "ConnectTimeout=1", name_, kAreYouThere},
-        .environment = {},
-        .stdout_fd = output.in.get(),
-        .stderr_fd = output.in.get()});
-    output_ = std::move(output.out);
-    heard_.clear();
-    give_up_ = now + kTryFor;
+  void ask() {
+    question_.emplace(std::vector<std::string>{"ssh", "-F", ssh_config_, "-o", "ConnectTimeout=1",
+                                               name_, kAreYouThere},
+                      std::map<std::string, std::string>(), kTryFor);
   }
 
   int descriptor() const { return question_->descriptor(); }
 
   void look(Clock::time_point now) {
-    listen();
-    const auto end = question_->end();
-    if (!end && now >= give_up_) question_->signal_group(SIGKILL);
-    if (!end) return;
-    listen();
+    const auto code = question_->look();
+    if (!code) return;
+    words_ = question_->last_words();
+    if (words_.empty()) words_ = "no answer";
     question_.reset();
-    answers_ = end->code == 0;
-    if (answers_) return;
-    words_ = heard_.empty() ? "no answer" : last_line(heard_);
+    answers_ = *code == 0;
     again_ = now + pause_;
     pause_ = std::min(pause_ * 2, kLongestPause);
   }
 
  private:
-  void listen() {
-    std::array<char, 1024> buffer;
-    for (ssize_t size = 1; size > 0;) {
-      size = read(output_.get(), buffer.data(), buffer.size());
-      if (size > 0) heard_.append(buffer.data(), static_cast<std::size_t>(size));
-      if (heard_.size() > buffer.size()) heard_.erase(0, heard_.size() - buffer.size());
-    }
-  }
-
-  static std::string last_line(const std::string& text) {
-    const std::size_t end = text.find_last_not_of("\r\n ");
-    if (end == std::string::npos) return "no answer";
-    const std::size_t before = text.find_last_of("\r\n", end);
-    const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-    return text.substr(begin, std::min(end + 1 - begin, kMostWords));
-  }
-
   std::string name_;
   std::filesystem::path ssh_config_;
-  std::optional<ChildProcess> question_;
-  contract::FileDescriptor output_;
-  std::string heard_;
+  std::optional<contract::Question> question_;
   std::string words_ = "not asked yet";
   Clock::time_point again_;
-  Clock::time_point give_up_{};
   milliseconds pause_ = kFirstPause;
   bool answers_ = false;
 };
@@ -121,7 +90,7 @@ void ask_those_due(std::vector<Host>& hosts, Clock::time_point now) {
   for (Host& host : hosts) {
     if (busy >= kMostAtOnce) return;
     if (!host.is_due(now)) continue;
-    host.ask(now);
+    host.ask();
     ++busy;
   }
 }

@@ -1,4 +1,4 @@
-#include "operator/cluster/question.h"
+#include "trainer/contract/worker/question.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "trainer/contract/printable.h"
 
-namespace coxswain::cluster {
+namespace coxswain::contract {
 
 namespace {
 
@@ -18,8 +18,8 @@ constexpr std::size_t kMostWords = 200;
 }  // namespace
 
 Question::Question(std::vector<std::string> command, std::map<std::string, std::string> environment,
-                   std::chrono::seconds patience)
-    : output_(contract::make_pipe()),
+                   std::chrono::milliseconds patience)
+    : output_(make_pipe()),
       child_({.command = std::move(command),
               .environment = std::move(environment),
               .stdout_fd = output_.in.get(),
@@ -40,7 +40,7 @@ std::optional<int> Question::look() {
 int Question::wait() {
   for (;;) {
     if (const auto code = look()) return *code;
-    contract::wait_readable({descriptor(), output_.out.get()}, std::chrono::seconds(1));
+    wait_readable({descriptor(), output_.out.get()}, std::chrono::seconds(1));
   }
 }
 
@@ -61,4 +61,4 @@ void Question::listen() {
   }
 }
 
-}  // namespace coxswain::cluster
+}  // namespace coxswain::contract

@@ -8,15 +8,16 @@
 
 #include "trainer/contract/worker/child_process.h"
 
-namespace coxswain::cluster {
+namespace coxswain::contract {
 
 // Resource. A command that answers, in time or not at all.
 class Question {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // `environment`: added to this process's. Throws Error (65) when it can't be executed.
   Question(std::vector<std::string> command, std::map<std::string, std::string> environment,
-           std::chrono::seconds patience);
+           std::chrono::milliseconds patience);
 
   int descriptor() const { return child_.descriptor(); }  // readable at its end
   Clock::time_point give_up() const { return give_up_; }  // it is killed at the look() after that
@@ -29,10 +30,10 @@ class Question {
  private:
   void listen();
 
-  contract::Pipe output_;
-  contract::ChildProcess child_;
+  Pipe output_;
+  ChildProcess child_;
   Clock::time_point give_up_;
   std::string heard_;
 };
 
-}  // namespace coxswain::cluster
+}  // namespace coxswain::contract
