@@ -18,6 +18,7 @@
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
+#include "trainer/train/resume.h"
 #include "trainer/train/start_up.h"
 
 namespace coxswain {
@@ -41,6 +42,7 @@ int run_eval(const CommandLine& line) {
   const contract::TrainerConfig config = read_configuration(line).config;
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   const auto dataset = open_test_set(config);
+  train::require_same_classes(loaded.contents.state.class_names, dataset->class_names());
   const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
   train::TrainOptions options = make_train_options(config, std::nullopt);
   if (!config.model_file.empty()) take_network(loaded, options);

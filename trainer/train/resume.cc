@@ -94,9 +94,25 @@ bool asks_for_the_same_batch(const Keys& saved, const Keys& now) {
 
 }  // namespace
 
+void require_same_classes(const std::vector<std::string>& saved,
+                          const std::vector<std::string>& now) {
+  if (saved.empty() || now.empty()) return;
+  const auto [was, is] = std::ranges::mismatch(saved, now);
+  if (was == saved.end() && is == now.end()) return;
+  const auto name = [](const auto& at, const auto& end) {
+    return at == end ? std::string("none") : shown(*at);
+  };
+  throw Error(
+      ExitCode::kBadInput,
+      fmt::format("[checkpoint] class {} was {} when it was saved and is {} now: the data's "
+                  "folders must have the names they had, or use another checkpoint",
+                  was - saved.begin(), name(was, saved.end()), name(is, now.end())));
+}
+
 ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& options,
                        const ThisStart& now) {
   refuse_changed_identity(saved.identity, options.identity);
+  require_same_classes(saved.class_names, now.class_names);
   ResumePlan plan{saved, {}};
   const bool other_data = note_changed_dataset(saved.dataset, now.dataset, plan.notes);
   const bool changed =
@@ -110,6 +126,7 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
   plan.state.identity = options.identity;
   plan.state.trajectory = options.trajectory;
   plan.state.dataset = now.dataset;
+  plan.state.class_names = now.class_names;
   plan.state.attempt = options.attempt;
   plan.state.pushes_exactly = stays_exact(saved, options);
   if (is_changed(saved.trajectory, kWatchedKey, value_of(options.trajectory, kWatchedKey))) {

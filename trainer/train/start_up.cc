@@ -174,8 +174,8 @@ class StartUp {
                                   {.world_size = now_.state.world_size,
                                    .global_batch = now_.state.global_batch,
                                    .fingerprint = now_.state.fingerprint,
-                                   .dataset = now_.state.dataset});
-    plan.state.class_names = std::move(now_.state.class_names);
+                                   .dataset = now_.state.dataset,
+                                   .class_names = now_.state.class_names});
     now_.state = std::move(plan.state);
     if (leads_) {
       for (const std::string& refused : loaded->refused) {

@@ -108,6 +108,21 @@ TEST(Resume, warns_of_another_dataset_and_refuses_other_classes) {
               ElementsAre("resumed after step 400: continues bit for bit"));
 }
 
+TEST(Resume, is_refused_where_a_class_has_another_name) {
+  checkpoint::State state = saved();
+  ThisStart now{2, 128, "a"};
+  state.class_names = {"cat", "dog"};
+  EXPECT_EQ(plan_resume(state, options(), now).state.class_names, std::vector<std::string>());
+  now.class_names = {"cat", "dog"};
+  EXPECT_EQ(plan_resume(state, options(), now).state.class_names, now.class_names);
+  now.class_names = {"dog", "zcat"};
+  EXPECT_THAT(refusal_of(state, options(), now),
+              HasSubstr("class 0 was cat when it was saved and is dog now"));
+  now.class_names = {"cat"};
+  EXPECT_THAT(refusal_of(state, options(), now), HasSubstr("class 1 was dog when it was saved and "
+                                                           "is none now"));
+}
+
 TEST(Resume, warns_of_another_learning_rate_and_goes_on) {
   TrainOptions other = options();
   other.trajectory["optimizer.lr"] = "0.1";
