@@ -44,6 +44,8 @@ CATALOGUE = {
         B205 B206 B207 B209 B210 B211 B213 B214 B215 B217 B218 B219""",
     "G, values of the chart": """
         B221 B222 B223 B225 B226 B227 B229 B230 B231""",
+    "H, networks of ONNX": """
+        B233 B234 B235 B237 B238 B239 B241 B242 B243 B245 B246 B249""",
 }
 
 # What `coxswain validate` says to the rows of bad_jobs_test.py, which asks the API server first.
@@ -277,6 +279,9 @@ SMALL = ["--model=mlp", "--data.format=synthetic", "--data.shape=[1,6,6]", "--da
 OF_MNIST = ["--model=mlp", "--data.format=mnist", "--batchSize=8", "--threads=1", "--steps=1"]
 OF_CIFAR = ["--model=keras-cnn", "--data.format=cifar10", "--batchSize=8", "--threads=1",
             "--steps=1"]
+OF_NETWORK = ["--data.shape=[3,8,8]", "--data.classes=2",
+              *(flag for flag in SMALL if flag.split("=")[0] not in
+                ("--model", "--data.shape", "--data.classes"))]
 
 
 def images(count, rows=28, columns=28, pixels=None):
@@ -416,6 +421,116 @@ def kubeconfig_rows(files):
     yield "B129 no API server named", ["operator"], 2, "neither a kubeconfig nor a service account"
 
 
+def field(number, value):
+    """A field of a protobuf message: a number, or bytes."""
+    def varint(left):
+        low = bytes([left & 127 | (128 if left > 127 else 0)])
+        return low + varint(left >> 7) if left > 127 else low
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def fields(number, values):
+    return b"".join(field(number, value) for value in values)
+
+
+def network_node(op, name, inputs, output, attributes=b""):
+    return fields(1, inputs) + field(2, output) + field(3, name) + field(4, op) + attributes
+
+
+def network_tensor(name, dims, outside=None):
+    """Floats, all 0; or in a file of their own."""
+    count = 1
+    for dim in dims:
+        count *= dim
+    values = field(9, bytes(4 * count)) if outside is None else (
+        field(13, field(1, "location") + field(2, outside)) + field(14, 1))
+    return fields(1, dims) + field(2, 1) + field(8, name) + values
+
+
+def network_port(name, dims):
+    shape = b"".join(field(1, field(2 if isinstance(dim, str) else 1, dim)) for dim in dims)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+
+IMAGES = network_port("x", ["N", 3, 8, 8])
+LOGITS = network_port("logits", ["N", 2])
+TRANSPOSED = field(5, field(1, "transB") + field(3, 1) + field(20, 2))
+
+
+def network(op="Relu", attributes=b"", dense=network_tensor("fc.weight", [2, 4]), inputs=(IMAGES,),
+            outputs=(LOGITS,), opset=17):
+    """A convolution, `op`, a mean and a dense layer."""
+    nodes = [network_node("Conv", "conv", ["x", "conv.weight"], "a"),
+             network_node(op, "second", ["a"], "b", attributes),
+             network_node("GlobalAveragePool", "mean", ["b"], "c"),
+             network_node("Flatten", "flat", ["c"], "d"),
+             network_node("Gemm", "fc", ["d", "fc.weight"], "logits", TRANSPOSED)]
+    graph = (fields(1, nodes) + fields(5, [network_tensor("conv.weight", [4, 3, 3, 3]), dense]) +
+             fields(11, inputs) + fields(12, outputs))
+    return field(1, 8) + field(7, graph) + field(8, field(2, opset))
+
+
+def network_rows(files):
+    whole = network()
+    branch = field(5, field(1, "then_branch") + field(6, b"") + field(20, 5))
+    outside = "../" * 12 + "etc/passwd"
+    no_file = "which is no file in the model's folder"
+    unknown = "an operation that is not known"
+    contents = {
+        "B233 cut": (whole[:len(whole) // 2], "is no ONNX model, or not all of one"),
+        "B234 a picture": (b"\x89PNG\r\n\x1a\n" + bytes(100), "is no ONNX model"),
+        "B234 empty": (b"", "is no ONNX model: it holds no graph"),
+        "B235 unknown operation": (network("Einsum"), f"node second (Einsum): {unknown}"),
+        "B237 If": (network("If", branch), f"node second (If): {unknown}"),
+        "B237 Loop": (network("Loop"), f"node second (Loop): {unknown}"),
+        "B238 a shape that does not fit": (
+            network(dense=network_tensor("fc.weight", [2, 5])),
+            "tensor fc.weight is (2, 5), and fc.weight needs (2, 4)"),
+        "B239 external data missing": (
+            network(dense=network_tensor("fc.weight", [2, 4], "net.onnx.data")),
+            f'tensor fc.weight: its values are in "net.onnx.data", {no_file}'),
+        "B241 external data elsewhere": (
+            network(dense=network_tensor("fc.weight", [2, 4], outside)),
+            f'tensor fc.weight: its values are in "{outside}", {no_file}'),
+        "B241 external data by a whole path": (
+            network(dense=network_tensor("fc.weight", [2, 4], "/etc/passwd")),
+            f'tensor fc.weight: its values are in "/etc/passwd", {no_file}'),
+        "B242 a part of 2^31 bytes": (
+            b"\x08\x08\x3a\x80\x80\x80\x80\x08" + bytes(100),
+            "is no ONNX model, or not all of one"),
+        "B242 a shape of 2^62 values": (
+            network(dense=network_tensor("fc.weight", [1 << 31, 1 << 31], "")),
+            "tensor fc.weight: dimension 2147483648 of its shape is out of range"),
+        "B243 rows and columns of any number": (
+            network(inputs=[network_port("x", ["N", 3, "H", "W"])]),
+            "its input x must be (N, C, H, W) of fixed C, H and W"),
+        "B245 two inputs": (network(inputs=[IMAGES, network_port("y", ["N", 3, 8, 8])]),
+                            "has two inputs, x and y"),
+        "B245 two outputs": (network(outputs=[LOGITS, network_port("b", ["N", 4, 6, 6])]),
+                             "has 2 outputs: must be one"),
+        "B246 opset too old": (network(opset=7), "is of opset 7, 9 and later are read"),
+    }
+    for number, (name, (content, said)) in enumerate(contents.items()):
+        file = files.directory(f"network-{number}") / "net.onnx"
+        file.write_bytes(content)
+        yield from network_runs(files, name, file, said)
+    folder = files.directory("networks")
+    with open(folder / "large.onnx", "wb") as large:
+        large.truncate(1 << 32)
+    yield from network_runs(files, "B242 a file of 2^32 bytes", folder / "large.onnx", "the limit is")
+    os.mkfifo(folder / "fifo.onnx")
+    yield from network_runs(files, "B249 FIFO", folder / "fifo.onnx", "not a regular file")
+
+
+def network_runs(files, name, file, said):
+    yield name, ["models", "--file", str(file)], 65, said
+    yield (f"{name}, trained", ["train", *OF_NETWORK, f"--modelFile={file}",
+                                f"--checkpoint.path={files.root / 'of-networks'}"], 65, said)
+
+
 def full_device_rows():
     for program, arguments in (("coxswain", ["--help"]), ("coxswain-trainer", ["--help"]),
                                ("coxswain-trainer", ["models"])):
@@ -469,7 +584,8 @@ def rows(runner, files):
         if "--data.format" in keys:
             small = [flag for flag in small if not flag.startswith("--data.")]
         yield name, "coxswain-trainer", ["train", *small, *flags], code, said
-    for name, arguments, code, said in (*data_rows(files), *checkpoint_rows(files)):
+    for name, arguments, code, said in (*data_rows(files), *checkpoint_rows(files),
+                                        *network_rows(files)):
         yield name, "coxswain-trainer", arguments, code, said
     for name, arguments, code, said in kubeconfig_rows(files):
         yield name, "coxswain", arguments, code, said
@@ -502,6 +618,9 @@ def main():
                      for name, program, arguments in full_device_rows()]
             for one in done:
                 one.result()
+        of_networks = files.root / "of-networks"
+        if of_networks.exists() and list(of_networks.glob("step-*")):
+            runner.fail("H", "a network that was refused left a checkpoint")
     check_catalogue(runner)
     for failure in sorted(runner.failures):
         print("FAILED:", failure)
