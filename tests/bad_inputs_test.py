@@ -45,7 +45,7 @@ CATALOGUE = {
     "G, values of the chart": """
         B221 B222 B223 B225 B226 B227 B229 B230 B231""",
     "H, networks of ONNX": """
-        B233 B234 B235 B237 B238 B239 B241 B242 B243 B245 B246 B249""",
+        B233 B234 B235 B237 B238 B239 B241 B242 B243 B245 B246 B247 B249""",
 }
 
 # What `coxswain validate` says to the rows of bad_jobs_test.py, which asks the API server first.
@@ -512,6 +512,7 @@ def network_rows(files):
         "B245 two outputs": (network(outputs=[LOGITS, network_port("b", ["N", 4, 6, 6])]),
                              "has 2 outputs: must be one"),
         "B246 opset too old": (network(opset=7), "is of opset 7, 9 and later are read"),
+        "B247 opset too new": (network(opset=99), "is of opset 99, "),
     }
     for number, (name, (content, said)) in enumerate(contents.items()):
         file = files.directory(f"network-{number}") / "net.onnx"

@@ -79,6 +79,11 @@ Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
   constexpr std::int64_t kOldest = 9;
   if (model.opset < kOldest)
     refuse(model, fmt::format("is of opset {}, {} and later are read", model.opset, kOldest));
+  constexpr std::int64_t kNewest = 28;  // later ones may give a known name another meaning
+  if (model.opset > kNewest)
+    refuse(model, fmt::format("is of opset {}, {} is the newest that is read: export it with "
+                              "opset_version={}",
+                              model.opset, kNewest, kNewest));
   const Port& port = image_port(model);
   if (!port.dims.empty()) batch_ = port.dims.front();
   values_[port.name] = {.node = builder_.input(), .flat = port.dims.size() == 2};

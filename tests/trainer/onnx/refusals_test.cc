@@ -146,6 +146,8 @@ TEST(Onnx, graph_that_hangs_together_in_no_order_is_refused) {
   expect([](Model& m) { m.inputs.clear(); }, "has no input");
   expect([](Model& m) { m.inputs[0].dims[2] = -1; }, "must be (N, C, H, W) of fixed C, H and W");
   expect([](Model& m) { m.opset = 7; }, "is of opset 7, 9 and later are read");
+  expect([](Model& m) { m.opset = 99; },
+         "is of opset 99, 28 is the newest that is read: export it with opset_version=28");
   expect([](Model& m) { m.tensors.push_back(m.tensors[0]); },
          "two tensors have the name conv.weight");
   expect(
