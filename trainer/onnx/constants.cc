@@ -86,6 +86,7 @@ bool Constants::fold(const Node& node) {
   std::optional<Tensor> result;
   if (node.op == "Gather") result = gathered(node);
   if (node.op == "Concat") result = joined(node);
+  if (node.op == "Slice") result = sliced(node);
   if (node.op == "Unsqueeze" || node.op == "Squeeze" || node.op == "Reshape")
     result = reshaped(node);
   if (node.op == "Expand") result = expanded(node);
@@ -155,6 +156,28 @@ std::optional<Tensor> Constants::gathered(const Node& node) const {
     result.integers.push_back((*from)[static_cast<std::size_t>(index)]);
   }
   return result;
+}
+
+// The first lengths of a shape, or the last ones.
+std::optional<Tensor> Constants::sliced(const Node& node) const {
+  const auto input = [&](std::size_t i) {
+    const bool given = i < node.inputs.size() && !node.inputs[i].empty();
+    return given ? integers(node.inputs[i]) : std::nullopt;
+  };
+  const auto from = input(0);
+  const auto begins = input(1);
+  const auto ends = input(2);
+  const std::vector<std::int64_t> first{0};
+  const std::vector<std::int64_t> each{1};
+  if (!from || !begins || !ends || begins->size() != 1 || ends->size() != 1) return std::nullopt;
+  if (input(3).value_or(first) != first || input(4).value_or(each) != each) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(from->size());
+  const auto place = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  const std::int64_t begin = place(begins->front());
+  const std::int64_t end = std::max(begin, place(ends->front()));
+  return integer_list({from->begin() + begin, from->begin() + end});
 }
 
 std::optional<Tensor> Constants::joined(const Node& node) const {

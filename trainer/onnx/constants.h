@@ -38,6 +38,7 @@ class Constants {
   bool is_known(const Node& node) const;
   void add_constant(const Node& node);
   std::optional<Tensor> gathered(const Node& node) const;
+  std::optional<Tensor> sliced(const Node& node) const;
   std::optional<Tensor> joined(const Node& node) const;
   std::optional<Tensor> reshaped(const Node& node) const;
   std::optional<Tensor> expanded(const Node& node) const;

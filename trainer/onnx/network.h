@@ -12,11 +12,15 @@
 // A model of ONNX as a graph of this program, and the reverse. PURE.
 namespace coxswain::onnx {
 
-// Value. Which of the model's tensors is one of the graph's parameters. `tensor` is the model's.
+// Value. Which of the model's tensors is one of the graph's parameters. Those named are the
+// model's. What a norm has become that its exporter folded is part of the layer before it.
 struct Source {
   std::string parameter;
   const Tensor* tensor = nullptr;
-  bool transposed = false;  // (in, out) in the model
+  bool transposed = false;                          // (in, out) in the model
+  std::optional<tensor::Shape> channels_last = {};  // its inputs are (H, W, C), of this shape
+  const Tensor* factors = nullptr;                  // of each output; null: 1
+  const Tensor* added = nullptr;                    // after that, to each; null: 0
 };
 
 // Value. Refers to the model.

@@ -16,6 +16,7 @@ namespace coxswain::onnx {
 namespace {
 
 constexpr std::size_t kMostCharacters = 200;
+const std::vector<std::int64_t> kToTheFront{0, 3, 1, 2};
 
 const Port& image_port(const Model& model) {
   const Port* found = nullptr;
@@ -31,13 +32,17 @@ const Port& image_port(const Model& model) {
   return *found;
 }
 
-tensor::Shape shape_of_port(const Model& model) {
+// (H, W, C) of one that is 1 x H x W is the same as (1, H, W).
+bool is_grey_and_last(const Port& port) { return port.dims[3] == 1 && port.dims[1] != 1; }
+
+tensor::Shape shape_of_port(const Model& model, bool channels_last) {
   const Port& port = image_port(model);
   const auto is_fixed = [&](std::size_t i) { return port.dims[i] > 0; };
   if (port.dims.size() == 2 && is_fixed(1)) return {1, port.dims[1], 1, 1};
   if (port.dims.size() != 4 || !is_fixed(1) || !is_fixed(2) || !is_fixed(3))
     refuse(model, fmt::format("its input {} must be (N, C, H, W) of fixed C, H and W",
                               printable(port.name, kMostCharacters)));
+  if (channels_last) return {1, port.dims[3], port.dims[1], port.dims[2]};
   return {1, port.dims[1], port.dims[2], port.dims[3]};
 }
 
@@ -71,10 +76,31 @@ std::string plain(std::string name) {
 
 }  // namespace
 
+// As Keras' exporter begins, whose images have them last. Of grey ones it is a Reshape.
+bool Translator::brings_channels_to_the_front(const Port& images) const {
+  if (images.dims.size() != 4) return false;
+  const auto brings = [&](const Node& node) {
+    if (node.op == "Transpose")
+      return NodeAttributes(model_, node, {"perm"}).integers("perm", {}) == kToTheFront;
+    if (node.op != "Reshape" || node.inputs.size() != 2 || !is_grey_and_last(images)) return false;
+    const auto to = constants_.integers(node.inputs[1]);
+    return to && to->size() == 4 && (*to)[1] == 1 && (*to)[2] == images.dims[1] &&
+           (*to)[3] == images.dims[2];
+  };
+  bool found = false;
+  for (const Node& node : model_.nodes) {
+    if (node.op == "Shape" || std::ranges::count(node.inputs, images.name) == 0) continue;
+    if (!brings(node)) return false;
+    found = true;
+  }
+  return found;
+}
+
 Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
     : model_(model),
       constants_(model),
-      builder_(input ? *input : shape_of_port(model)),
+      builder_(input ? *input
+                     : shape_of_port(model, brings_channels_to_the_front(image_port(model)))),
       is_own_input_(!input) {
   constexpr std::int64_t kOldest = 9;
   if (model.opset < kOldest)
@@ -86,7 +112,9 @@ Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
                               model.opset, kNewest, kNewest));
   const Port& port = image_port(model);
   if (!port.dims.empty()) batch_ = port.dims.front();
-  values_[port.name] = {.node = builder_.input(), .flat = port.dims.size() == 2};
+  values_[port.name] = {.node = builder_.input(),
+                        .flat = port.dims.size() == 2,
+                        .last = brings_channels_to_the_front(port)};
   for (const Node& node : model.nodes)
     for (const std::string& name : node.inputs) ++readers_[name];
 }
@@ -115,6 +143,9 @@ Translation Translator::finish(std::optional<std::int64_t> classes, float label_
     refuse(model_, fmt::format("its output {} is given by no node, or is a part of an operation",
                                printable(name, kMostCharacters)));
   Value logits = found->second;
+  if (logits.last && shape_of(logits).c != shape_of(logits).per_sample())
+    refuse(model_, fmt::format("its output {} has its channels last: must be one value a class",
+                               printable(name, kMostCharacters)));
   const std::int64_t own = shape_of(logits).per_sample();
   if (shape_of(logits).c != own && !logits.flat)
     refuse(model_,
@@ -166,6 +197,18 @@ Translator::Value Translator::any_value(const Node& node, std::size_t index) con
 }
 
 Translator::Value Translator::value(const Node& node, std::size_t index) {
+  Value found = of_any_order(node, index);
+  const tensor::Shape& shape = shape_of(found);
+  if (shape.h * shape.w == 1 || (found.flat && shape.c == 1)) found.last = false;
+  if (found.last)
+    refuse(model_, node,
+           fmt::format("reads {}, whose channels are last: known in Transpose, Reshape, Flatten, "
+                       "Dropout, MatMul and Gemm",
+                       printable(node.inputs[index], kMostCharacters)));
+  return found;
+}
+
+Translator::Value Translator::of_any_order(const Node& node, std::size_t index) {
   const Value found = any_value(node, index);
   if (found.form == Form::kWhole) return found;
   if (found.form == Form::kSigmoid)
@@ -234,8 +277,8 @@ std::string Translator::fresh_name(std::string name) {
   }
 }
 
-void Translator::take(const Node& node, std::size_t input, std::string parameter, bool transposed) {
-  take_source(node, {std::move(parameter), constants_.find(node.inputs[input]), transposed});
+void Translator::take(const Node& node, std::size_t input, std::string parameter) {
+  take_source(node, {std::move(parameter), constants_.find(node.inputs[input])});
 }
 
 // Exporters make one tensor of several small ones that are alike by chance, as those that normalise

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "trainer/contract/printable.h"
 #include "trainer/onnx/translator.h"
@@ -43,6 +44,7 @@ const std::map<std::string_view, Translator::Rule>& Translator::rules() {
       {"MatMul", &Translator::matmul},
       {"Flatten", &Translator::flatten},
       {"Reshape", &Translator::reshape},
+      {"Transpose", &Translator::transpose},
       {"Squeeze", &Translator::squeeze},
       {"Unsqueeze", &Translator::unsqueeze},
       {"Shape", &Translator::shape},
@@ -104,24 +106,53 @@ void Translator::reduce_mean(const Node& node) {
   give(node, {place(node, builder_.global_avg_pool(x.node)), flat});
 }
 
-// A constant that is added to what a layer without a bias gives is its bias.
+// The convolution or dense layer whose output this node alone reads, beside a constant.
+graph::Node* Translator::layer_alone(const Node& node, std::size_t constant) {
+  graph::Node& layer = builder_.node(value(node, 1 - constant).node);
+  const bool is_layer = layer.op == graph::Op::kConv2d || layer.op == graph::Op::kDense;
+  return is_layer && readers_[input_name(node, 1 - constant)] == 1 ? &layer : nullptr;
+}
+
+// A constant with a number for each channel of the layer's output.
+const Tensor* Translator::of_each_output(const Node& node, std::size_t constant,
+                                         const graph::Node& layer) {
+  const Tensor* tensor = constants_.find(input_name(node, constant));
+  if (tensor == nullptr || !is_float(tensor->type)) return nullptr;
+  const std::size_t columns = layer.op == graph::Op::kConv2d ? 2 : 0;  // of one element each
+  const auto& dims = tensor->dims;
+  const bool fits = dims.size() > columns && dims[dims.size() - 1 - columns] == layer.channels &&
+                    elements_of(dims) == static_cast<std::uint64_t>(layer.channels);
+  return fits ? tensor : nullptr;
+}
+
+// A constant that is added to what a layer gives is its bias, or part of it.
 bool Translator::add_bias(const Node& node) {
   const std::size_t constant = is_value(node, 0) ? 1 : 0;
-  const std::string& name = input_name(node, 1 - constant);
-  const Value x = value(node, 1 - constant);
-  graph::Node& layer = builder_.node(x.node);
-  const bool is_layer = layer.op == graph::Op::kConv2d || layer.op == graph::Op::kDense;
-  const Tensor* bias = constants_.find(input_name(node, constant));
-  if (!is_layer || layer.bias || readers_[name] != 1 || bias == nullptr || !is_float(bias->type))
-    return false;
-  const std::size_t columns = layer.op == graph::Op::kConv2d ? 2 : 0;  // of one element each
-  const auto& dims = bias->dims;
-  if (dims.size() <= columns || dims[dims.size() - 1 - columns] != layer.channels ||
-      elements_of(dims) != static_cast<std::uint64_t>(layer.channels))
-    return false;
-  layer.bias = true;
-  take_source(node, {layer.name + ".bias", bias, false});
-  give(node, x);
+  graph::Node* layer = layer_alone(node, constant);
+  const Tensor* bias = layer == nullptr ? nullptr : of_each_output(node, constant, *layer);
+  if (bias == nullptr) return false;
+  if (std::exchange(layer->bias, true)) {
+    Source& own = *std::ranges::find(sources_, layer->name + ".bias", &Source::parameter);
+    if (std::exchange(own.added, bias) != nullptr) return false;
+  } else {
+    take_source(node, {layer->name + ".bias", bias});
+  }
+  give(node, value(node, 1 - constant));
+  return true;
+}
+
+// One that it is multiplied by, as a norm after it becomes, is part of its weights.
+bool Translator::scale_layer(const Node& node) {
+  const std::size_t constant = is_value(node, 0) ? 1 : 0;
+  const graph::Node* layer = layer_alone(node, constant);
+  const Tensor* factors = layer == nullptr ? nullptr : of_each_output(node, constant, *layer);
+  if (factors == nullptr) return false;
+  for (Source& source : sources_) {
+    if (source.parameter != layer->name + ".weight" && source.parameter != layer->name + ".bias")
+      continue;
+    if (source.added != nullptr || std::exchange(source.factors, factors) != nullptr) return false;
+  }
+  give(node, value(node, 1 - constant));
   return true;
 }
 
@@ -157,7 +188,9 @@ void Translator::dense(const Node& node, Value x, bool transposed, bool bias) {
   const std::string name = weighted_name(node, "fc", {".weight", ".bias"});
   const int made = builder_.dense(x.node, name, weights.dims[transposed ? 1 : 0], bias, kInit);
   give(node, {place(node, made), true});
-  take(node, 1, name + ".weight", transposed);
+  Source source{name + ".weight", &weights, transposed};
+  if (x.last) source.channels_last = shape_of(x);
+  take_source(node, std::move(source));
   if (!bias) return;
   const Tensor* values = constants_.find(node.inputs[2]);
   if (values == nullptr || !is_float(values->type))
@@ -171,17 +204,17 @@ void Translator::gemm(const Node& node) {
   if (attributes.real("alpha", 1) != 1 || (bias && attributes.real("beta", 1) != 1))
     refuse(model_, node, "its alpha and beta must be 1");
   if (attributes.integer("transA", 0) != 0) refuse(model_, node, "its transA must be 0");
-  dense(node, value(node, 0), attributes.integer("transB", 0) == 0, bias);
+  dense(node, of_any_order(node, 0), attributes.integer("transB", 0) == 0, bias);
 }
 
 void Translator::matmul(const Node& node) {
   const NodeAttributes attributes(model_, node, {});
-  dense(node, value(node, 0), true, false);
+  dense(node, of_any_order(node, 0), true, false);
 }
 
 void Translator::flatten(const Node& node) {
   const NodeAttributes attributes(model_, node, {"axis"});
-  Value x = value(node, 0);
+  Value x = of_any_order(node, 0);
   const std::int64_t axis = attributes.integer("axis", 1);
   if (axis != 1 && axis != (x.flat ? -1 : -3)) refuse(model_, node, "its axis must be 1");
   x.flat = true;
@@ -191,7 +224,7 @@ void Translator::flatten(const Node& node) {
 // To (N, all of it), or what leaves it as it is.
 void Translator::reshape(const Node& node) {
   const NodeAttributes attributes(model_, node, {"allowzero"});
-  Value x = value(node, 0);
+  Value x = of_any_order(node, 0);
   const auto to = constants_.integers(input_name(node, 1));
   if (!to) refuse(model_, node, "its shape must be constant, but for the batch");
   const tensor::Shape& shape = shape_of(x);
@@ -201,7 +234,9 @@ void Translator::reshape(const Node& node) {
   const bool keeps_batch =
       !to->empty() && (to->front() == -1 || to->front() == 0 || to->front() == batch_);
   const bool is_flat = to->size() == 2 && (!is_own_input_ || is(1, shape.per_sample()));
-  const bool is_image = to->size() == 4 && is(1, x.flat ? shape.per_sample() : shape.c) &&
+  const bool is_grey = x.last && !x.flat && shape.c == 1;  // the same with its channel first
+  const bool is_image = to->size() == 4 && (!x.last || is_grey) &&
+                        is(1, x.flat ? shape.per_sample() : shape.c) &&
                         is(2, x.flat ? 1 : shape.h) && is(3, x.flat ? 1 : shape.w);
   const bool has_all = to->size() == 2 && (*to)[1] == shape.per_sample();  // so N is the batch's
   if ((!keeps_batch && !has_all) || (!is_flat && !is_image))
@@ -209,7 +244,20 @@ void Translator::reshape(const Node& node) {
            fmt::format("makes ({}) of {}: known is what flattens each image alone",
                        fmt::join(*to, ", "), tensor::to_text(shape)));
   if (is_image && x.flat) x = columns(node, x);
+  if (is_image) x.last = false;
   x.flat = is_flat;
+  give(node, x);
+}
+
+void Translator::transpose(const Node& node) {
+  const NodeAttributes attributes(model_, node, {"perm"});
+  Value x = of_any_order(node, 0);
+  const std::vector<std::int64_t> to_the_front{0, 3, 1, 2};
+  const std::vector<std::int64_t> to_the_end{0, 2, 3, 1};
+  if (x.flat || attributes.integers("perm", {}) != (x.last ? to_the_front : to_the_end))
+    refuse(model_, node,
+           "known where it brings the channels of images to the end, or back to the front");
+  x.last = !x.last;
   give(node, x);
 }
 
@@ -234,16 +282,17 @@ void Translator::unsqueeze(const Node& node) {
 }
 
 void Translator::shape(const Node& node) {
-  const Value x = value(node, 0);
+  const Value x = of_any_order(node, 0);
   const tensor::Shape& of = shape_of(x);
   std::vector<std::int64_t> dims{batch_, of.per_sample()};
   if (!x.flat) dims = {batch_, of.c, of.h, of.w};
+  if (!x.flat && x.last) dims = {batch_, of.h, of.w, of.c};
   constants_.add(node.outputs.front(), part_of_shape(model_, node, dims));
 }
 
 void Translator::dropout(const Node& node) {
   const NodeAttributes attributes(model_, node, {"ratio", "seed"});
-  const Value x = value(node, 0);
+  Value x = of_any_order(node, 0);
   double rate = static_cast<double>(attributes.real("ratio", 0.5F));
   if (has_input(node, 1)) {
     const auto given = constants_.scalar(node.inputs[1]);
@@ -252,7 +301,8 @@ void Translator::dropout(const Node& node) {
   }
   const int made =
       builder_.dropout(x.node, unweighted_name(node, "dropout"), static_cast<float>(rate));
-  give(node, {place(node, made), x.flat});
+  x.node = place(node, made);
+  give(node, x);
 }
 
 void Translator::identity(const Node& node) {

@@ -45,12 +45,13 @@ class Translator {
     kEnd,          // softmax, which the loss has
   };
   // `flat`: (N, C * H * W), whatever the shape of the graph's node, which goes on as it was until
-  // an operation needs columns.
+  // an operation needs columns. `last`: (N, H, W, C), as Keras has them, or flattened from that.
   struct Value {
     int node = 0;
     bool flat = false;
     Form form = Form::kWhole;
     double factor = 1;
+    bool last = false;
   };
   using Rule = void (Translator::*)(const Node& node);
   static const std::map<std::string_view, Rule>& rules();
@@ -77,6 +78,7 @@ class Translator {
   void matmul(const Node& node);
   void flatten(const Node& node);
   void reshape(const Node& node);
+  void transpose(const Node& node);
   void squeeze(const Node& node);
   void unsqueeze(const Node& node);
   void shape(const Node& node);
@@ -89,9 +91,10 @@ class Translator {
   bool has_input(const Node& node, std::size_t index) const;
   bool is_value(const Node& node, std::size_t index) const;
   Value any_value(const Node& node, std::size_t index) const;
-  Value value(const Node& node, std::size_t index);  // whole
-  Value image(const Node& node, std::size_t index);  // (N, C, H, W)
-  Value columns(const Node& node, Value value);      // of one row and column
+  Value of_any_order(const Node& node, std::size_t index);  // whole, its channels first or last
+  Value value(const Node& node, std::size_t index);         // whole, its channels first
+  Value image(const Node& node, std::size_t index);         // (N, C, H, W)
+  Value columns(const Node& node, Value value);             // of one row and column
   const Tensor& weight(const Node& node, std::size_t index, std::size_t dims) const;
   std::vector<std::int64_t> axes_of(const Node& node, const NodeAttributes& attributes) const;
 
@@ -104,7 +107,10 @@ class Translator {
                       const Window& window);
 
   void dense(const Node& node, Value x, bool transposed, bool bias);
+  graph::Node* layer_alone(const Node& node, std::size_t constant);
+  const Tensor* of_each_output(const Node& node, std::size_t constant, const graph::Node& layer);
   bool add_bias(const Node& node);
+  bool scale_layer(const Node& node);
   bool multiply_self(const Node& node, Value a, Value b);
   std::optional<float> bound(const Node& node, const NodeAttributes& attributes,
                              std::string_view name, std::size_t index) const;
@@ -113,10 +119,11 @@ class Translator {
                             std::initializer_list<std::string_view> ends);
   std::string unweighted_name(const Node& node, std::string_view stem);
   std::string fresh_name(std::string name);
-  void take(const Node& node, std::size_t input, std::string parameter, bool transposed = false);
+  void take(const Node& node, std::size_t input, std::string parameter);
   void take_source(const Node& node, Source source);
   int place(const Node& node, int built);  // gives it its shape
   void give(const Node& node, Value value);
+  bool brings_channels_to_the_front(const Port& images) const;
   const tensor::Shape& shape_of(Value value) { return builder_.node(value.node).shape; }
 
   const Model& model_;

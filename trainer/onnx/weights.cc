@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "trainer/contract/printable.h"
@@ -19,6 +20,34 @@ std::vector<float> transposed(const Tensor& tensor) {
   std::vector<float> values(tensor.floats.size());
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t j = 0; j < columns; ++j) values[j * rows + i] = tensor.floats[i * columns + j];
+  return values;
+}
+
+// (out, H * W * C) -> (out, C * H * W)
+std::vector<float> channels_first(const std::vector<float>& values, const tensor::Shape& shape) {
+  const auto channels = static_cast<std::size_t>(shape.c);
+  const auto inputs = static_cast<std::size_t>(shape.per_sample());
+  const std::size_t cells = inputs / channels;
+  std::vector<float> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t input = i % inputs;
+    result[i - input + input % channels * cells + input / channels] = values[i];
+  }
+  return result;
+}
+
+// Of tensors that fit the parameter.
+std::vector<float> values_of(const Source& source) {
+  std::vector<float> values =
+      source.transposed ? transposed(*source.tensor) : source.tensor->floats;
+  if (source.channels_last) values = channels_first(values, *source.channels_last);
+  if (source.factors != nullptr) {
+    const std::vector<float>& factors = source.factors->floats;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] *= factors[i / (values.size() / factors.size())];
+  }
+  if (source.added != nullptr)
+    std::ranges::transform(values, source.added->floats, values.begin(), std::plus());
   return values;
 }
 
@@ -46,9 +75,10 @@ std::vector<checkpoint::NamedTensor> weights_of(const Model& model) {
       refuse(model, fmt::format("tensor {} is ({}), and {} needs ({})", name,
                                 fmt::join(source.tensor->dims, ", "), parameter.name,
                                 fmt::join(parameter.dims, ", ")));
-    if (source.tensor->external) refuse(model, fmt::format("tensor {} has no values", name));
-    weights.push_back({parameter.name, parameter.dims,
-                       source.transposed ? transposed(*source.tensor) : source.tensor->floats});
+    for (const Tensor* tensor : {source.tensor, source.factors, source.added})
+      if (tensor != nullptr && tensor->external)
+        refuse(model, fmt::format("tensor {} has no values", printable(tensor->name, 200)));
+    weights.push_back({parameter.name, parameter.dims, values_of(source)});
   }
   return weights;
 }

@@ -30,16 +30,18 @@ struct Line {
 };
 
 std::vector<Line> lines() {
-  std::ifstream file(kFolder + "losses.txt");
   std::vector<Line> result;
-  for (std::string text; std::getline(file, text);) {
-    std::istringstream words(text);
-    Line line;
-    std::string mode;
-    words >> line.name >> mode;
-    line.training = mode == "training";
-    for (double loss = 0; words >> loss;) line.losses.push_back(loss);
-    result.push_back(std::move(line));
+  for (const char* losses : {"losses.txt", "keras/losses.txt"}) {
+    std::ifstream file(kFolder + losses);
+    for (std::string text; std::getline(file, text);) {
+      std::istringstream words(text);
+      Line line;
+      std::string mode;
+      words >> line.name >> mode;
+      line.training = mode == "training";
+      for (double loss = 0; words >> loss;) line.losses.push_back(loss);
+      result.push_back(std::move(line));
+    }
   }
   return result;
 }
@@ -89,8 +91,8 @@ std::vector<std::unique_ptr<backend::Backend>> backends() {
   return result;
 }
 
-TEST(Onnx, networks_of_pytorch_train_and_score_as_there) {
-  ASSERT_EQ(lines().size(), 14U);
+TEST(Onnx, networks_of_pytorch_and_keras_train_and_score_as_there) {
+  ASSERT_EQ(lines().size(), 14U + 5U);
   for (const auto& backend : backends()) {
     for (const Line& line : lines()) {
       GoldenRun run(*backend, golden(line.name),

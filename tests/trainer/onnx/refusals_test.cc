@@ -84,6 +84,32 @@ TEST(Onnx, what_is_not_known_is_named_with_its_node) {
          "node /conv/Conv (Conv): its attribute pads is of another kind");
   expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{0, 0, 1, 1}}}; },
          "node /conv/Conv (Conv): its pads are 0, 0, 1, 1: must be 4, all the same");
+  const auto transpose = [&](const Ints& perm, const std::string& said) {
+    expect(
+        [&](Model& m) {
+          relu(m).op = "Transpose";
+          relu(m).attributes = {{"perm", perm}};
+        },
+        said);
+  };
+  transpose({0, 2, 1, 3}, "node relu (Transpose): known where it brings the channels of images to");
+  transpose({0, 3, 1, 2}, "node relu (Transpose): known where");
+  transpose({0, 2, 3, 1}, "node mean (GlobalAveragePool): reads b, whose channels are last: known");
+  const auto multiply = [&](const Ints& dims, const std::string& said) {
+    expect(
+        [&](Model& m) {
+          relu(m).op = "Mul";
+          relu(m).inputs = {"a", "factors"};
+          m.tensors.push_back(floats("factors", dims));
+          m.tensors.back().external = External{};
+        },
+        said);
+  };
+  multiply({3, 1, 1},
+           "node relu (Mul): multiplies by what is no constant number, nor one for each");
+  multiply({4, 8, 8},
+           "node relu (Mul): multiplies by what is no constant number, nor one for each");
+  multiply({4, 1, 1}, "tensor factors has no values");
   expect([](Model& m) { m.nodes[0].attributes = {{"strides", Ints{2, 1}}}; },
          "its strides are 2, 1");
   expect([](Model& m) { m.nodes[0].attributes = {{"dilations", Ints{2, 2}}}; },
