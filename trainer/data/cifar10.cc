@@ -11,6 +11,7 @@
 #include "trainer/contract/error.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/file_bytes.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain::data {
 
@@ -46,6 +47,11 @@ class CifarDataset : public Dataset {
     return {sample_shape(), record(id).subspan(1)};
   }
   std::int32_t label(std::int64_t id) const override { return record(id)[0]; }
+  std::uint64_t content_hash() const override {
+    tensor::Fnv1a hash;
+    for (const auto& batch : batches_) hash.add_bytes(batch);
+    return hash.hash();
+  }
 
  private:
   static std::int64_t records(const std::vector<std::uint8_t>& batch) {

@@ -27,7 +27,10 @@ class Dataset {
   virtual tensor::Shape sample_shape() const = 0;
   virtual std::int64_t classes() const = 0;
   virtual std::vector<std::string> class_names() const { return {}; }  // where they have names
-  virtual std::int32_t label(std::int64_t id) const = 0;  // 0..classes-1
+  virtual std::int32_t label(std::int64_t id) const = 0;               // 0..classes-1
+  // A hash of what the images are, made without decoding any: of their bytes where they lie in
+  // memory, else of their files' names and sizes. 0: labels say all.
+  virtual std::uint64_t content_hash() const { return 0; }
   // The image: of the dataset's own memory or made in `scratch`, valid as long as both. Throws
   // BadSample where it alone is broken.
   virtual augment::Image read(std::int64_t id, augment::Scratch& scratch) const = 0;
@@ -55,7 +58,7 @@ std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Pa
 struct PictureOptions {
   std::int64_t channels = 3;  // 1: grey
   bool apply_orientation = false;
-  std::int64_t least_side = 0;  // decoded smaller, while both sides stay at least this; 0: never
+  std::int64_t least_side = 0;    // decoded smaller, while both sides stay at least this; 0: never
   tensor::Shape raw{1, 0, 0, 0};  // records: what is no JPEG or PNG but (H, W, C) bytes; 0: none is
 };
 

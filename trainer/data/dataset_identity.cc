@@ -27,10 +27,14 @@ std::uint64_t hash_of_labels(const Dataset& dataset) {
 }  // namespace
 
 std::map<std::string, std::string> identity_of(const Dataset& dataset) {
-  return {{"samples", fmt::format("{}", dataset.size())},
-          {"shape", shape_text(dataset.sample_shape())},
-          {"classes", fmt::format("{}", dataset.classes())},
-          {"labels", fmt::format("{:016x}", hash_of_labels(dataset))}};
+  std::map<std::string, std::string> identity = {
+      {"samples", fmt::format("{}", dataset.size())},
+      {"shape", shape_text(dataset.sample_shape())},
+      {"classes", fmt::format("{}", dataset.classes())},
+      {"labels", fmt::format("{:016x}", hash_of_labels(dataset))}};
+  const std::uint64_t content = dataset.content_hash();
+  if (content != 0) identity["content"] = fmt::format("{:016x}", content);
+  return identity;
 }
 
 void require_one_kind(const Dataset& training, const Dataset& test,

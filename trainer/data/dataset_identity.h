@@ -9,7 +9,8 @@
 namespace coxswain::data {
 
 // What is remembered of a set, to tell another one from it: "samples", "shape" (CxHxW), "classes",
-// and "labels", a hash of them; of a large set, of some a million spread over it.
+// "labels", a hash of them (of a large set, of some a million spread over it), and "content", one
+// of the images, where they have one.
 std::map<std::string, std::string> identity_of(const Dataset& dataset);
 
 // Throws Error (65) when the test set's images have another number of classes, or another shape

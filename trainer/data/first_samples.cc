@@ -17,6 +17,7 @@ class FirstSamples final : public Dataset {
   std::int64_t classes() const override { return dataset_->classes(); }
   std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   std::int32_t label(std::int64_t id) const override { return dataset_->label(id); }
+  std::uint64_t content_hash() const override { return dataset_->content_hash(); }
   std::string class_name(std::int32_t label) const override { return dataset_->class_name(label); }
   std::string name(std::int64_t id) const override { return dataset_->name(id); }
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {

@@ -28,8 +28,7 @@ std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
   for (; at + 8 <= bytes.size(); at += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, 8);
-    hash.add(static_cast<std::uint32_t>(word));
-    hash.add(static_cast<std::uint32_t>(word >> 32));
+    hash.add_long(word);
   }
   for (; at < bytes.size(); ++at) hash.add(std::uint32_t{bytes[at]});
   return hash.hash();

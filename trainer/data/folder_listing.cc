@@ -40,14 +40,15 @@ std::string lower(std::string_view text) {
 
 enum class NameKind { kPicture, kOtherPicture, kOther };
 
-// By torchvision's IMG_EXTENSIONS.
+// By torchvision's IMG_EXTENSIONS, and what else somebody would take for a picture.
 NameKind kind_of_name(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return NameKind::kOther;
   const std::string extension = lower(name.substr(dot + 1));
   const auto is_one_of = [&](auto... names) { return ((extension == names) || ...); };
   if (is_one_of("jpg", "jpeg", "png")) return NameKind::kPicture;
-  if (is_one_of("ppm", "bmp", "pgm", "tif", "tiff", "webp")) return NameKind::kOtherPicture;
+  if (is_one_of("ppm", "bmp", "pgm", "tif", "tiff", "webp", "gif", "heic", "avif"))
+    return NameKind::kOtherPicture;
   return NameKind::kOther;
 }
 

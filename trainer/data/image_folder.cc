@@ -11,6 +11,7 @@
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/folder_index.h"
 #include "trainer/picture/decode.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain::data {
 
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kFirstOnes = 100;  // of which one at least must say how large it is
+constexpr std::int64_t kFirstOnes = 100;   // of which one at least must say how large it is
+constexpr std::int64_t kAskedAnew = 1024;  // of a volume that takes a millisecond to answer
 
 picture::DecodeOptions decode_options(const PictureOptions& options) {
   return {.channels = options.channels,
@@ -46,6 +48,20 @@ class ImageFolder final : public Dataset {
     return index_.classes()[static_cast<std::size_t>(label)];
   }
   std::string name(std::int64_t id) const override { return shown(path(id)); }
+
+  // An older list may not know of a file that was written over in place: some are asked anew.
+  std::uint64_t content_hash() const override {
+    tensor::Fnv1a hash;
+    const std::int64_t every = (size() + kAskedAnew - 1) / kAskedAnew;
+    for (std::int64_t id = 0; id < size(); ++id) {
+      hash.add_long(tensor::fnv1a(index_.path(id)));
+      std::error_code failed;  // reading it says what
+      const std::uint64_t bytes =
+          id % every == 0 ? fs::file_size(path(id), failed) : index_.stamp(id).bytes;
+      hash.add_long(bytes);
+    }
+    return hash.hash();
+  }
 
   std::vector<std::uint8_t> stored(std::int64_t id) const override { return content(id); }
 
@@ -111,6 +127,14 @@ fs::path test_root(const fs::path& training, const fs::path& test) {
                           shown(training)));
 }
 
+void require_two_classes(const fs::path& root, const std::vector<std::string>& classes) {
+  if (classes.size() > 1) return;
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[data] {}: holds one folder alone, {}; a folder for each of two classes "
+                          "or more is expected: is data.path one level too high?",
+                          shown(root), shown(classes.front())));
+}
+
 // Labels are places among the classes: they mean the same where the names are the same.
 void require_same_classes(const fs::path& training_root, const std::vector<std::string>& training,
                           const fs::path& root, const std::vector<std::string>& classes) {
@@ -140,6 +164,7 @@ std::unique_ptr<Dataset> open_image_folder(const fs::path& training, const fs::p
   const std::int64_t opened = file_time();
   const fs::path first = training_root(training);
   FolderIndex index = index_of(first);
+  require_two_classes(first, index.classes());
   if (part == Part::kTraining) {
     return std::make_unique<ImageFolder>(first, std::move(index), options, opened);
   }

@@ -7,6 +7,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/idx.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain::data {
 
@@ -29,6 +30,11 @@ class IdxDataset : public Dataset {
   std::int32_t label(std::int64_t id) const override {
     assert(id >= 0 && id < size());
     return labels_.record(id)[0];
+  }
+  std::uint64_t content_hash() const override {
+    tensor::Fnv1a hash;
+    hash.add_bytes(images_.bytes);
+    return hash.hash();
   }
 
  private:

@@ -75,9 +75,10 @@ void Preprocessor::run(const augment::SampleKey& key, augment::Image image,
     if (image.bytes.data() == scratch.data()) free = 1 - free;
   }
   if (image.shape != result_) {
-    throw BadSample(fmt::format("of {} becomes {}, and the first picture {}; begin data.augment "
-                                "with random-resized-crop, or resize and centre-crop",
-                                size_of(stored), size_of(image.shape), size_of(result_)));
+    throw BadSample(
+        fmt::format("of {} becomes {}, and the network takes {}; begin data.augment "
+                    "with random-resized-crop, or resize and centre-crop",
+                    size_of(stored), size_of(image.shape), size_of(result_)));
   }
   assert(out.size() == image.bytes.size());
   std::ranges::copy(image.bytes, out.begin());

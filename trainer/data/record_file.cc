@@ -112,6 +112,13 @@ void RecordFile::find_part_size() {
   part_size_ = size;
 }
 
+void RecordFile::add_to(tensor::Fnv1a& hash) const {
+  hash.add_bytes(kept_);
+  if (kept_.empty())
+    for (const std::uint64_t offset : offsets_) hash.add_long(offset);
+  for (const std::int32_t place : order_) hash.add(static_cast<std::uint32_t>(place));
+}
+
 void RecordFile::order_by(const fs::path& index) {
   const std::vector<std::uint8_t> bytes = read_file(index);
   const ParsedIndex parsed =

@@ -9,6 +9,7 @@
 
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/record.h"
+#include "trainer/tensor/fnv1a.h"
 
 namespace coxswain::data {
 
@@ -34,6 +35,8 @@ class RecordFile {
   std::uint64_t bytes() const { return stamp_.bytes; }
   std::int64_t size() const { return std::ssize(order_.empty() ? labels_ : order_); }
   std::int32_t label(std::int64_t index) const { return labels_[place(index)]; }
+  // Of its bytes where they are kept, else of where each record lies; and of the order.
+  void add_to(tensor::Fnv1a& hash) const;
   // Its bytes as they are stored, for parse_record: of the file's own memory where it is kept, else
   // in `scratch`. Throws Error (65) when the file has changed.
   std::span<const std::uint8_t> read(std::int64_t index, std::vector<std::uint8_t>& scratch) const;

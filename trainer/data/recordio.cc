@@ -56,6 +56,11 @@ class RecordDataset final : public Dataset {
     const auto [file, index] = find(id);
     return fmt::format("{}: record {}", shown(file.path()), index);
   }
+  std::uint64_t content_hash() const override {
+    tensor::Fnv1a hash;
+    for (const RecordFile& file : files_) file.add_to(hash);
+    return hash.hash();
+  }
   void use_classes(std::int64_t classes) { classes_ = classes; }
 
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
@@ -133,6 +138,12 @@ class RecordDataset final : public Dataset {
 std::unique_ptr<Dataset> open_records(const fs::path& training, const fs::path& test, Part part,
                                       const PictureOptions& options) {
   auto first = std::make_unique<RecordDataset>(record_files(training, "train"), options);
+  if (first->classes() < 2) {
+    throw Error(
+        ExitCode::kBadInput,
+        fmt::format("[data] {}: every record's label is 0; two classes or more are expected",
+                    shown(training)));
+  }
   if (part == Part::kTraining) return first;
   if (test.empty() && training.extension() == ".rec") {
     throw Error(ExitCode::kBadInput,

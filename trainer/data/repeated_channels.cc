@@ -20,6 +20,7 @@ class RepeatedChannels final : public Dataset {
   std::int64_t classes() const override { return dataset_->classes(); }
   std::vector<std::string> class_names() const override { return dataset_->class_names(); }
   std::int32_t label(std::int64_t id) const override { return dataset_->label(id); }
+  std::uint64_t content_hash() const override { return dataset_->content_hash(); }
   std::string class_name(std::int32_t label) const override { return dataset_->class_name(label); }
 
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {

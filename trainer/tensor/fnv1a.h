@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string_view>
 
 namespace coxswain::tensor {
@@ -9,9 +12,25 @@ namespace coxswain::tensor {
 class Fnv1a {
  public:
   void add(std::uint32_t word) { hash_ = (hash_ ^ word) * 1099511628211ULL; }
+  void add_long(std::uint64_t words) {
+    add(static_cast<std::uint32_t>(words));
+    add(static_cast<std::uint32_t>(words >> 32));
+  }
+  // Four bytes a word, zeros behind the last.
+  void add_bytes(std::span<const std::uint8_t> bytes) {
+    for (; bytes.size() >= sizeof(std::uint32_t); bytes = bytes.subspan(sizeof(std::uint32_t)))
+      add_first(bytes);
+    if (!bytes.empty()) add_first(bytes);
+  }
   std::uint64_t hash() const { return hash_; }
 
  private:
+  void add_first(std::span<const std::uint8_t> bytes) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof word));
+    add(word);
+  }
+
   std::uint64_t hash_ = 14695981039346656037ULL;
 };
 

@@ -57,9 +57,9 @@ bool note_changed_trajectory(const Keys& saved, const Keys& now, std::vector<std
   return changed;
 }
 
-// A checkpoint of an older program knows nothing of its dataset: then there is nothing to compare.
+// A checkpoint of an older program knows less of its dataset, or nothing: that is not compared.
 bool note_changed_dataset(const Keys& saved, const Keys& now, std::vector<std::string>& notes) {
-  if (saved.empty() || saved == now) return false;
+  if (saved.empty()) return false;
   if (value_of(saved, "classes") != value_of(now, "classes")) {
     throw Error(ExitCode::kBadInput,
                 fmt::format("[checkpoint] the training set had {} classes when it was saved and "
@@ -67,12 +67,14 @@ bool note_changed_dataset(const Keys& saved, const Keys& now, std::vector<std::s
                             "checkpoint.resume: false",
                             value_of(saved, "classes"), value_of(now, "classes")));
   }
+  bool changed = false;
   for (const auto& [key, value] : now) {
     if (!is_changed(saved, key, value)) continue;
     notes.push_back(fmt::format("the training set is another one: {} was {} and is {} now", key,
-                                value_of(saved, key), value));
+                                shown(value_of(saved, key)), value));
+    changed = true;
   }
-  return true;
+  return changed;
 }
 
 // Pushes stay exact as long as the codec that did not pay is the one that is asked for.

@@ -134,6 +134,7 @@ class TimedDataset : public data::Dataset {
   std::int64_t classes() const override { return inner_.classes(); }
   std::vector<std::string> class_names() const override { return inner_.class_names(); }
   std::int32_t label(std::int64_t id) const override { return inner_.label(id); }
+  std::uint64_t content_hash() const override { return inner_.content_hash(); }
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
     const Timed timed(&timeline_, Part::kDecode);
     return inner_.read(id, scratch);

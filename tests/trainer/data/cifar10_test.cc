@@ -48,6 +48,10 @@ TEST_F(Cifar10, reads_the_five_batches_one_after_another) {
     EXPECT_EQ(bytes[3071], (2 + 3071) % 256);  // blue of the last
   }
   EXPECT_EQ(dataset->label(24), 6);
+  Bytes last = cifar_records(7);
+  last.back() ^= 1;
+  write_file(path() / "data_batch_5.bin", last);
+  EXPECT_NE(open_cifar10(path(), Part::kTraining)->content_hash(), dataset->content_hash());
 }
 
 TEST_F(Cifar10, reads_the_folder_that_the_archive_unpacks_to) {

@@ -97,9 +97,16 @@ TEST_F(ImageFolderTest, says_what_is_wrong_with_a_folder) {
             "65 [data] DIR: the classes Cat and cat differ in case alone; rename one, or put them "
             "together");
   fs::remove_all(path() / "Cat");
-  put("dog/2.webp");
-  EXPECT_EQ(problem(),
-            "65 [data] DIR/dog/2.webp: JPEG and PNG alone are read; convert it, or remove it");
+  for (const std::string name : {"2.webp", "2.GIF"}) {
+    put("dog/" + name);
+    EXPECT_EQ(problem(), "65 [data] DIR/dog/" + name +
+                             ": JPEG and PNG alone are read; convert it, or remove it");
+    fs::remove(path() / "dog" / name);
+  }
+  fs::remove_all(path() / "dog");
+  EXPECT_EQ(error_of([&] { open(); }, path()),
+            "65 [data] DIR: holds one folder alone, cat; a folder for each of two classes or more "
+            "is expected: is data.path one level too high?");
 }
 
 TEST_F(ImageFolderTest, follows_links_within_the_folder_alone) {
@@ -251,6 +258,7 @@ TEST_F(ImageFolderTest, leaves_bad_pictures_out_of_evaluation) {
 TEST_F(ImageFolderTest, wants_one_size_or_a_step_that_makes_it) {
   put("train/cat/1.png", "rgb.png");
   put("train/cat/2.png", "photo.png");
+  put("train/dog/1.png", "rgb.png");
   const auto dataset = open();
   const auto first_of = [&](Preprocessing steps) {
     DataLoader loader(*dataset, {.preprocessing = std::move(steps)},
@@ -258,7 +266,7 @@ TEST_F(ImageFolderTest, wants_one_size_or_a_step_that_makes_it) {
     return loader.next()->images.size();
   };
   EXPECT_EQ(error_of([&] { first_of({}); }, path()),
-            "65 [data] DIR/train/cat/2.png: of 37x29 becomes 37x29, and the first picture 21x13; "
+            "65 [data] DIR/train/cat/2.png: of 37x29 becomes 37x29, and the network takes 21x13; "
             "begin data.augment with random-resized-crop, or resize and centre-crop");
   EXPECT_EQ(first_of({augment::Resize{.size = 16}, augment::CentreCrop{12}}), 2U * 12 * 12 * 3);
   EXPECT_EQ(first_of({augment::RandomResizedCrop{.size = 9}, augment::Flip{}}), 2U * 9 * 9 * 3);
@@ -312,6 +320,21 @@ TEST_F(ImageFolderTest, takes_a_picture_that_changed_before_the_run_as_it_is) {
   put("train/cat/1.png");
   EXPECT_EQ(index_of(root).stamp(0).bytes, 40U);
   EXPECT_EQ(bytes_of(*open(), 0), test::read_ppm("rgb.png.ppm").pixels);
+}
+
+TEST_F(ImageFolderTest, is_another_set_once_a_picture_is_replaced) {
+  put_small_set();
+  const std::uint64_t before = open()->content_hash();
+  EXPECT_EQ(open()->content_hash(), before);
+  EXPECT_EQ(first_of(repeat_channels(open(), 1), 2)->content_hash(), before);
+  const fs::path root = path() / "train";
+  fs::last_write_time(root / "cat/1.png", fs::file_time_type::clock::now());  // as copied anew
+  EXPECT_EQ(open()->content_hash(), before);
+  write_whole(index_file(root), encode(list_folder(root)));
+  put("train/cat/1.png", "grey.png");  // in its place: the list stays
+  EXPECT_NE(open()->content_hash(), before);
+  put("train/cat/1.png", "rgb.png");
+  EXPECT_EQ(open()->content_hash(), before);
 }
 
 // ILSVRC2012's, of whose pictures the first alone is there. The DDP lab printed these steps.

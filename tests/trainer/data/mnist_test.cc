@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "tests/support/test_flags.h"
 #include "tests/trainer/data/data_files.h"
@@ -52,6 +53,7 @@ TEST_F(Mnist, becomes_colour_by_repeating_its_channel) {
 TEST_F(Mnist, reads_plain_and_gzipped_files_alike) {
   const auto images = idx_images(25, 3, 4);
   const auto labels = idx_labels(25);
+  std::set<std::uint64_t> hashes;
   for (const bool compressed : {false, true}) {
     const std::string ending = compressed ? ".gz" : "";
     const TemporaryDirectory directory;
@@ -64,7 +66,15 @@ TEST_F(Mnist, reads_plain_and_gzipped_files_alike) {
     EXPECT_EQ(dataset->label(24), 4);
     EXPECT_THAT(bytes_of(*dataset, 2),
                 ::testing::ElementsAre(20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31));
+    hashes.insert(dataset->content_hash());
   }
+  EXPECT_EQ(hashes.size(), 1U);
+  auto other = images;
+  other.back() ^= 1;
+  const TemporaryDirectory directory;
+  write_file(directory.path() / kImages, other);
+  write_file(directory.path() / kLabels, labels);
+  EXPECT_FALSE(hashes.contains(open_mnist(directory.path(), Part::kTraining)->content_hash()));
 }
 
 TEST_F(Mnist, takes_the_test_files_for_the_test_part) {

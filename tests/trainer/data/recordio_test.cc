@@ -56,6 +56,22 @@ TEST_F(RecordTest, reads_what_was_packed) {
   EXPECT_THAT(dataset->name(1), ::testing::EndsWith("train.rec: record 1"));
 }
 
+TEST_F(RecordTest, are_another_set_with_other_images_and_no_set_without_two_classes) {
+  const auto hash_with = [&](const Bytes& image) {
+    Bytes records;
+    for (const std::uint8_t label : {0, 1}) append_record(records, label, label, image);
+    write(records);
+    return open({.raw = {1, 1, 1, 3}})->content_hash();
+  };
+  EXPECT_NE(hash_with({1, 2, 3}), hash_with({1, 2, 4}));
+  EXPECT_EQ(hash_with({1, 2, 3}), hash_with({1, 2, 3}));
+  Bytes records;
+  append_record(records, 0, 0, Bytes{1, 2, 3});
+  write(records);
+  EXPECT_EQ(error_of([&] { open({.raw = {1, 1, 1, 3}}); }, path()),
+            "65 [data] DIR: every record's label is 0; two classes or more are expected");
+}
+
 TEST_F(RecordTest, takes_the_records_of_an_index_in_its_order) {
   write(of_pictures());
   const std::uint64_t second = [&] {
@@ -72,7 +88,7 @@ TEST_F(RecordTest, takes_the_records_of_an_index_in_its_order) {
   EXPECT_EQ(dataset->label(0), 0);
   EXPECT_EQ(dataset->label(1), 1);
   EXPECT_EQ(bytes_of(*dataset, 1), test::read_ppm("rgb.png.ppm").pixels);
-  put(fmt::format("8\t{}\r\n", second));
+  put("7\t0\r\n");
   EXPECT_EQ(open()->size(), 1);
   put(fmt::format("7\t0\n8\t{}", second));
   EXPECT_EQ(open()->label(0), 1);

@@ -100,6 +100,10 @@ TEST(Resume, warns_of_another_dataset_and_refuses_other_classes) {
               ElementsAre("the training set is another one: labels was 0f and is 1f now",
                           "resumed after step 400: continues not bit for bit"));
   EXPECT_EQ(plan.state.dataset, now.dataset);
+  state.dataset = now.dataset;
+  now.dataset["content"] = "7f";  // which an older program did not know
+  EXPECT_THAT(plan_resume(state, options(), now).notes,
+              ElementsAre("resumed after step 400: continues bit for bit"));
   now.dataset["classes"] = "5";
   EXPECT_THAT(refusal_of(state, options(), now),
               HasSubstr("had 4 classes when it was saved and has 5 now"));
