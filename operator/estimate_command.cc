@@ -24,6 +24,7 @@
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/json_fields.h"
 #include "trainer/contract/worker/run_files.h"
+#include "trainer/contract/worker/temporary_directory.h"
 
 namespace coxswain {
 
@@ -72,29 +73,6 @@ std::string output_of(const std::vector<std::string>& command, seconds most) {
                 fmt::format("[estimate] {} {} failed: see above", command.at(0), command.at(1)));
   return output;
 }
-
-// A configuration in a file of its own, for one run.
-class ConfigFile {
- public:
-  explicit ConfigFile(const std::string& text) {
-    std::string pattern = std::filesystem::temp_directory_path() / "coxswain-estimate-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr)
-      throw Error(ExitCode::kVolume, fmt::format("[estimate] can't make {}", pattern));
-    directory_ = pattern;
-    contract::write_whole_file(path(), text);
-  }
-  ~ConfigFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
-  ConfigFile(const ConfigFile&) = delete;
-  ConfigFile& operator=(const ConfigFile&) = delete;
-  std::filesystem::path path() const { return directory_ / "training.yaml"; }
-  const std::filesystem::path& directory() const { return directory_; }
-
- private:
-  std::filesystem::path directory_;
-};
 
 double cores_of(const job::TrainingJob& job) {
   if (const int gpus = job::gpus_per_worker(job.spec); gpus > 0) return gpus;
@@ -152,18 +130,18 @@ Known measured_at_once(const std::vector<std::string>& command, int ranks) {
 Known measure(const job::TrainingJob& job, const EstimateOptions& options,
               const contract::TrainerConfig& config) {
   job::TrainingJob here = cluster::with_volumes(job, options.volumes);
-  const ConfigFile file("");
-  const cluster::LocalVolumes volumes = cluster::local_volumes(here, file.directory());
+  const contract::TemporaryDirectory directory("coxswain-estimate");
+  const cluster::LocalVolumes volumes = cluster::local_volumes(here, directory.path());
   here = cluster::with_local_paths(here, volumes);
   job::Paths paths;
-  paths.config = file.path();
+  paths.config = directory.path() / "training.yaml";
   paths.data = volumes.data;
   paths.checkpoints = volumes.checkpoints;
   paths.bundled_mnist = cluster::bundled_digits(options.program);
-  paths.run_dir = file.directory();
-  contract::write_whole_file(file.path(), job::training_config(here, paths));
+  paths.run_dir = directory.path();
+  contract::write_whole_file(paths.config, job::training_config(here, paths));
   std::vector<std::string> command{options.program.parent_path() / "coxswain-trainer", "bench",
-                                   "--config", file.path(),
+                                   "--config", paths.config,
                                    fmt::format("--seconds={}", kMeasure.count())};
   const double threads = config.threads > 0
                              ? static_cast<double>(config.threads)
@@ -187,17 +165,31 @@ double parameters_of_model(const contract::TrainerConfig& config, const Estimate
                      word(config.model)));
 }
 
-std::optional<double> samples_of(const contract::TrainerConfig& config) {
-  if (config.data.format == DataFormat::kMnist) return 60'000;
-  if (config.data.format == DataFormat::kCifar10) return 50'000;
-  return std::nullopt;
+// 0: not known.
+double samples_of(const contract::TrainerConfig& config) {
+  const double limit = static_cast<double>(config.data.limit);
+  const double all = [&]() -> double {
+    switch (config.data.format) {
+      case DataFormat::kMnist:
+        return 60'000;
+      case DataFormat::kCifar10:
+        return 50'000;
+      case DataFormat::kSynthetic:
+        return static_cast<double>(config.data.size);
+      case DataFormat::kImageFolder:
+      case DataFormat::kRecordIo:
+        break;
+    }
+    return 0;
+  }();
+  return limit > 0 && (all == 0 || limit < all) ? limit : all;
 }
 
 Known given(const contract::TrainerConfig& config, const EstimateOptions& options) {
   return {
       .rate = *options.rate,
       .parameters = options.parameters ? *options.parameters : parameters_of_model(config, options),
-      .samples = options.samples.value_or(samples_of(config).value_or(0)),
+      .samples = options.samples.value_or(samples_of(config)),
       .how = "as given"};
 }
 
@@ -221,6 +213,19 @@ std::optional<inspect::Seen> parse_seen(const std::string& text) {
   if (!sizes || sizes->size() != 1 || !(rate > 0))
     misused(fmt::format("--seen {}: write WORKERS=IMAGES/S, such as 2=420", printable(text, 80)));
   return inspect::Seen{sizes->front(), rate};
+}
+
+// What is faster than the model allows says that something else is given wrongly.
+void require_possible(const inspect::Work& work, const inspect::Network& network,
+                      const inspect::Seen& seen) {
+  constexpr double kNoise = 1.1;
+  const double most = inspect::estimate(work, network, seen.workers).samples_per_second;
+  if (seen.samples_per_second <= kNoise * most) return;
+  refuse(
+      fmt::format("[estimate] --seen {}={:.0f}: {} reach {:.0f} at most with a rank's {:.0f} "
+                  "images/s and this --network: one of the three is not what you have",
+                  seen.workers, seen.samples_per_second, inspect::counted(seen.workers, "worker"),
+                  most, work.samples_per_second));
 }
 
 inspect::Work work_of(const job::TrainingJob& job, const contract::TrainerConfig& config,
@@ -316,6 +321,7 @@ int estimate_job(const job::TrainingJob& job, const EstimateOptions& options) {
   const contract::TrainerConfig config = config_of(job);
   const Known known = options.measure ? measure(job, options, config) : given(config, options);
   const inspect::Work work = work_of(job, config, known);
+  if (seen) require_possible(work, *network, *seen);
   std::vector<inspect::Estimate> estimates;
   for (const int size : *sizes) estimates.push_back(inspect::estimate(work, *network, size, seen));
   fmt::print("{}: {}, {} parameters, batch {}{}, {}; a rank alone: {} images/s, {}\n",

@@ -14,6 +14,7 @@
 #include "trainer/contract/worker/http_endpoint.h"
 #include "trainer/contract/worker/progress.h"
 #include "trainer/contract/worker/run_files.h"
+#include "trainer/contract/worker/temporary_directory.h"
 
 namespace coxswain {
 
@@ -60,7 +61,7 @@ fs::path newest_run(const std::string& job) {
   fs::path newest;
   fs::file_time_type time{};
   const std::string prefix = "coxswain-" + job + "-";
-  for (const fs::path& entry : entries_of(fs::temp_directory_path())) {
+  for (const fs::path& entry : entries_of(contract::temporary_root())) {
     const std::string name = entry.filename().string();
     if (!name.starts_with(prefix) || name.size() != prefix.size() + 6) continue;
     std::error_code error;
@@ -73,7 +74,7 @@ fs::path newest_run(const std::string& job) {
     throw Error(ExitCode::kBadInput,
                 fmt::format("{}: no run of this job is under way in {}; `coxswain run --run-dir "
                             "DIR` keeps what is known of one after its end, for --run-dir DIR here",
-                            job, fs::temp_directory_path().string()));
+                            job, contract::temporary_root().string()));
   return newest;
 }
 

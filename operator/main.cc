@@ -291,11 +291,11 @@ void add_estimate_command(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   command->add_flag("--measure", options.measure, "measure a rank's speed here, for 30 s");
   command->add_option("--rate", options.rate, "images/s of a rank alone, as measured elsewhere")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e12));
   command->add_option("--samples", options.samples, "images of an epoch, for --rate")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e12));
   command->add_option("--parameters", options.parameters, "of the model, for --rate")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e12));
   command->add_option("--seen", options.seen,
                       "WORKERS=IMAGES/S: a speed that was seen, which the table is set by");
   command->add_option("--mtbf", options.between_faults,

@@ -19,6 +19,7 @@
 #include "operator/run_output.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/run_files.h"
+#include "trainer/contract/worker/temporary_directory.h"
 
 namespace coxswain {
 
@@ -32,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 // and to each of it.
 constexpr milliseconds kOneWish{300};
 
-// Resource. The directory in which the processes of a run know of each other.
+// The directory in which the processes of a run know of each other.
 class RunDirectory {
  public:
   RunDirectory(const std::filesystem::path& given, const std::string& job_name) {
@@ -46,25 +47,13 @@ class RunDirectory {
       path_ = std::filesystem::absolute(given);
       return;
     }
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / fmt::format("coxswain-{}-XXXXXX", job_name));
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw Error(ExitCode::kVolume, fmt::format("[run] can't make a directory {}", pattern));
-    }
-    path_ = pattern;
-    temporary_ = true;
+    path_ = temporary_.emplace("coxswain-" + job_name).path();
   }
-  ~RunDirectory() {
-    std::error_code ignored;
-    if (temporary_) std::filesystem::remove_all(path_, ignored);
-  }
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
-  bool temporary_ = false;
+  std::optional<contract::TemporaryDirectory> temporary_;
 };
 
 int terminal_columns() {

@@ -65,7 +65,11 @@ void add_pack_flags(CLI::App& command, coxswain::PackFlags& flags) {
 }
 
 void add_preview_flags(CLI::App& command, coxswain::PreviewFlags& flags) {
-  command.add_option("--out", flags.out, "FILE.png")->required();
+  command.add_option("--out", flags.out, "FILE.png")
+      ->required()
+      ->check([](const std::string& file) -> std::string {
+        return file.ends_with(".png") ? "" : file + ": a PNG is drawn: name it FILE.png";
+      });
   command.add_option("--samples", flags.samples, "how many")->check(CLI::Range(1, 1000));
   command.add_option("--epoch", flags.epoch, "the first samples of this one")
       ->check(CLI::Range(1, 1'000'000));

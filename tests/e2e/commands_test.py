@@ -36,12 +36,12 @@ class CommandsTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.top.cleanup()
 
-    def run_program(self, *arguments, shell="", text=b""):
+    def run_program(self, *arguments, shell="", text=b"", **variables):
         """`coxswain...` with its redirections by a shell, in a directory of its own."""
         command = [BIN / arguments[0], *arguments[1:]]
         if shell:
             command = ["bash", "-c", f'exec "$@" {shell}', "bash", *command]
-        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
         for _ in range(TRIES):
             begin = time.monotonic()
             done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False,
@@ -178,6 +178,36 @@ class CommandsTest(unittest.TestCase):
                                  (["--volume=data"], "NAME=DIR"), (["--volume=data="], "NAME=DIR"),
                                  (["--volume==x"], "NAME=DIR"), (["--volume", "data"], "NAME=DIR")):
             self.assert_refused(2, holds, *run, *arguments)
+
+    def test_no_place_for_temporary_files(self):
+        for command in (["run", "-f", "job.yaml"], ["estimate", "-f", "job.yaml", "--measure"]):
+            for place, why in (("/nowhere", "No such file or directory"),
+                               (str(self.place / "job.yaml"), "is no directory")):
+                self.assert_refused(74, f"no place for temporary files in {place}: {why}: set TMPDIR",
+                                    "coxswain", *command, TMPDIR=place)
+
+    def test_a_sheet_is_a_png(self):
+        self.assert_refused(2, "x.jpg: a PNG is drawn", "coxswain-trainer", "preview", "--out", "x.jpg",
+                            "--model=mlp", "--data.format=mnist")
+
+    def test_estimates(self):
+        def estimate(data, *flags):
+            (self.place / "estimate.yaml").write_text(GOOD.replace("{format: mnist}", data))
+            return ("coxswain", "estimate", "-f", "estimate.yaml", "--workers=1,2", *flags)
+
+        def seconds_to_the_end(data):  # of 10 epochs on a rank of 600 images/s
+            done = self.run_program(*estimate(data, "--rate=600"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.decode().splitlines()[2].split()[5:-1]
+
+        self.assertEqual(seconds_to_the_end("{format: mnist}"), ["16m", "40s"])
+        self.assertEqual(seconds_to_the_end("{format: mnist, limit: 600}"), ["10s"])
+        self.assertEqual(seconds_to_the_end("{format: synthetic, size: 1200}"), ["20s"])
+        self.assertEqual(seconds_to_the_end("{format: recordio, path: /data}"), ["-"])
+        for rate in ("1e308", "-1", "0", "x"):
+            self.assert_refused(2, "--rate", *estimate("{format: mnist}", f"--rate={rate}"))
+        self.assert_refused(65, "--seen 2=9000: 2 workers reach 1[0-9]{3} at most",
+                            *estimate("{format: mnist}", "--rate=600", "--seen=2=9000"))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/announced_ranks.h"
 #include "trainer/contract/worker/run_files.h"
+#include "trainer/contract/worker/temporary_directory.h"
 #include "trainer/launch/host_link.h"
 #include "trainer/launch/on_host.h"
 #include "trainer/launch/own_ranks.h"
@@ -32,27 +33,6 @@ constexpr milliseconds kTurn{1'000};
 constexpr milliseconds kLastWords{5'000};
 constexpr std::size_t kPiece = 4096;  // what a pipe that is ready takes at once (PIPE_BUF)
 constexpr std::size_t kMostMark = 256;
-
-// Resource. What is there for this one worker alone.
-class RunDirectory {
- public:
-  RunDirectory() {
-    std::string pattern = fs::temp_directory_path() / "coxswain-host-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr)
-      throw Error(ExitCode::kVolume, fmt::format("[host] can't make a directory {}", pattern));
-    path_ = pattern;
-  }
-  ~RunDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // Waits for the order. Nothing: the other end is gone.
 std::optional<HostOrder> take_order(HostLink& link, std::vector<Frame>& more) {
@@ -201,7 +181,7 @@ TerminationMessage run(HostLink& link, contract::SignalQueue& signals) {
   std::vector<Frame> more;
   const auto order = take_order(link, more);
   if (!order) throw Error(ExitCode::kPeersMissing, "[host] no order came");
-  const RunDirectory directory;
+  const contract::TemporaryDirectory directory("coxswain-host");
   const WorkerEnv env = take_up(*order, directory.path());
   check_checkpoints(env, order->wrote_on);
   return HostedWorker(env, options_of(*order, env), link, signals).wait(more);

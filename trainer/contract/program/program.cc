@@ -52,10 +52,11 @@ int run_program(std::string_view prefix, const std::function<int()>& body) {
   keep_standard_descriptors();
   const int code = run_body(prefix, body);
   const bool failed = std::ferror(stdout) != 0;
-  if (std::fflush(stdout) == 0 && !failed) return code;
-  const std::string why = errno != 0 ? std::strerror(errno) : "input/output error";
-  return code != 0 ? code
-                   : fail(prefix, ExitCode::kVolume, "standard output can't be written: " + why);
+  errno = 0;
+  const bool is_flushed = std::fflush(stdout) == 0;
+  if ((is_flushed && !failed) || code != 0) return code;
+  const std::string why = errno != 0 ? std::strerror(errno) : "some of it is lost";
+  return fail(prefix, ExitCode::kVolume, "standard output can't be written: " + why);
 }
 
 }  // namespace coxswain
