@@ -57,10 +57,9 @@ int run_eval(const CommandLine& line) {
   train::restore(loaded.contents, *backend, *parameters, {});
   train::Executables executables(graph, options.precision, *backend, *parameters);
   const auto communicator = comm::make_solo_communicator();
-  const std::int64_t batch =
-      options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
   data::BadSampleLog skipped;
-  const train::EvaluationOptions how{batch, train::evaluation_steps(options), options.data_workers,
+  const train::EvaluationOptions how{train::evaluation_batch(options, *dataset),
+                                     train::evaluation_steps(options), options.data_workers,
                                      options.skip_bad_samples ? &skipped : nullptr};
   const train::Scores scores =
       train::evaluate(executables, *dataset, how, *communicator, {1, options.virtual_shards, 1});

@@ -299,8 +299,8 @@ void AsyncLoop::evaluate_now() {
   fail_here(options_, {0, base_.step}, Phase::kEvaluate);
   pull();
   scores_ = evaluate(*now_->executables, *with_.test,
-                     {evaluation_batch(options_), evaluation_steps(options_), options_.data_workers,
-                      now_->skipped.get()},
+                     {evaluation_batch(options_, *with_.test), evaluation_steps(options_),
+                      options_.data_workers, now_->skipped.get()},
                      *with_.communicator, now_->cut);
   scored_step_ = base_.step;
   base_.last_accuracy = scores_->accuracy;

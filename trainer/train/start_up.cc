@@ -12,6 +12,7 @@
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
 #include "trainer/train/best_epoch.h"
+#include "trainer/train/fitted_slots.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/one_rank_rate.h"
 #include "trainer/train/pretrained.h"
@@ -182,6 +183,8 @@ class StartUp {
         notes().push_back("passed over " + refused);
       }
       now_.info.resumed_from = loaded->path.string();
+      if (loaded->contents.state.trajectory != options_.trajectory)
+        fit_slots(now_.parameters->layout(), slot_names(options_), loaded->contents, notes());
     }
     now_.strategy->restore(leads_ ? &loaded->contents : nullptr);
     notes().insert(notes().end(), plan.notes.begin(), plan.notes.end());
@@ -272,7 +275,7 @@ class StartUp {
       }
     }
     if (with_.test != nullptr) {
-      now_.executables->get(graph::Mode::kEvaluation, evaluation_batch(options_));
+      now_.executables->get(graph::Mode::kEvaluation, evaluation_batch(options_, *with_.test));
     }
   }
 
@@ -387,13 +390,9 @@ void tell_of_skipped(const Started& now, Observer& observer) {
   observer.warned(text);
 }
 
-const data::Preprocessing& evaluation_steps(const TrainOptions& options) {
-  return options.evaluation_preprocessing ? *options.evaluation_preprocessing
-                                          : options.preprocessing;
-}
-
-std::int64_t evaluation_batch(const TrainOptions& options) {
-  return options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size;
+std::int64_t evaluation_batch(const TrainOptions& options, const data::Dataset& test) {
+  return std::min(options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size,
+                  std::max<std::int64_t>(1, test.size()));
 }
 
 }  // namespace coxswain::train

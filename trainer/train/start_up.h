@@ -45,8 +45,6 @@ std::unique_ptr<data::DataLoader> make_loader(const TrainOptions& options,
 // What is told in the end of the samples that this rank passed over.
 void tell_of_skipped(const Started& now, Observer& observer);
 
-const data::Preprocessing& evaluation_steps(const TrainOptions& options);
-
 data::SamplerOptions sampler_of(const TrainOptions& options, const checkpoint::State& state,
                                 const data::Dataset& training);
 // Where in the data a state is.
@@ -61,6 +59,7 @@ bool is_complete(const TrainOptions& options, const checkpoint::State& state);
 data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State& state,
                             const data::Dataset& training);
 
-std::int64_t evaluation_batch(const TrainOptions& options);
+// No more than there is to evaluate.
+std::int64_t evaluation_batch(const TrainOptions& options, const data::Dataset& test);
 
 }  // namespace coxswain::train

@@ -7,11 +7,15 @@ namespace coxswain::train {
 
 graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
                          float label_smoothing) {
-  if (options.onnx)
-    return onnx::translate(*options.onnx, input, classes, label_smoothing).graph;
+  if (options.onnx) return onnx::translate(*options.onnx, input, classes, label_smoothing).graph;
   if (options.layers.empty())
     return graph::build_model(options.model, input, classes, label_smoothing);
   return graph::build_layers(options.layers, input, classes, label_smoothing);
+}
+
+const data::Preprocessing& evaluation_steps(const TrainOptions& options) {
+  return options.evaluation_preprocessing ? *options.evaluation_preprocessing
+                                          : options.preprocessing;
 }
 
 }  // namespace coxswain::train

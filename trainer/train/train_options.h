@@ -131,4 +131,6 @@ struct TrainOptions {
 graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
                          float label_smoothing);
 
+const data::Preprocessing& evaluation_steps(const TrainOptions& options);
+
 }  // namespace coxswain::train

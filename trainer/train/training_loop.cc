@@ -294,8 +294,8 @@ void Training::evaluate_now() {
   fail_here(Phase::kEvaluate);
   const AveragedWeights averaged(options_.rule, *now_.parameters, *now_.executables);
   scores_ = evaluate(*now_.executables, *with_.test,
-                     {evaluation_batch(options_), evaluation_steps(options_), options_.data_workers,
-                      now_.skipped.get()},
+                     {evaluation_batch(options_, *with_.test), evaluation_steps(options_),
+                      options_.data_workers, now_.skipped.get()},
                      *with_.communicator, now_.cut);
   scored_step_ = state().step;
   state().last_accuracy = scores_->accuracy;
