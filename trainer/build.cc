@@ -281,6 +281,7 @@ train::TrainOptions make_train_options(const TrainerConfig& config,
   options.batch_size = config.batch_size;
   options.global_batch_size = config.batch_semantics == BatchSemantics::kGlobal;
   options.accumulate = static_cast<int>(config.accumulate);
+  options.joins_norms = config.batch_norm == BatchNormScope::kSync;
   if (config.reproducible == Reproducible::kAnyWorldSize) {
     options.virtual_shards = static_cast<int>(config.virtual_shards);
   }

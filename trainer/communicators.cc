@@ -117,8 +117,8 @@ void require_what_servers_can(const TrainerConfig& config, const std::optional<W
   const std::string lacking = contract::lacks_with_servers(config);
   if (lacking.empty() || !has_servers(env)) return;
   throw Error(ExitCode::kBadInput,
-              fmt::format("[train] {} looks at whole tensors, of which parameter servers hold "
-                          "parts: leave it out, or write strategy: AllReduce in a job",
+              fmt::format("[train] {} is not there with parameter servers: leave it out, or write "
+                          "strategy: AllReduce in a job",
                           lacking));
 }
 

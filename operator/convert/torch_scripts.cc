@@ -42,6 +42,10 @@ void end_lab(const Launch&, Draft& draft) {
              "training.ampLevel: O2 gives its numbers");
 }
 
+void join_norms(Draft& draft, const std::vector<std::string>&) {
+  draft.put("training.batchNorm", "sync");
+}
+
 constexpr auto kOptions = std::to_array<Option>({
     {.names = "DIR", .outcome = kMind, .answer = "the volume `data` holds the folders of images"},
     {.names = "-a --arch", .answer = "training.model: {}", .take = keep<kArch>},
@@ -67,8 +71,8 @@ constexpr auto kOptions = std::to_array<Option>({
     {.names = "-j --workers", .key = "training.data.workers"},
     {.names = "--sync_bn --sync-bn",
      .values = 0,
-     .outcome = kNotNeeded,
-     .answer = "always: batch-norm statistics are those of all ranks"},
+     .answer = "training.batchNorm: sync",
+     .take = join_norms},
     {.names = "--deterministic", .values = 0, .outcome = kNotNeeded, .answer = "always"},
     {.names = "--channels-last", .outcome = kNotNeeded, .answer = "the backend chooses"},
     {.names = "--opt-level", .key = "training.ampLevel"},

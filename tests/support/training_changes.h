@@ -86,6 +86,7 @@ inline const std::vector<TrainingChange>& training_changes() {
       {.key = "batchSemantics", .ranks = 2},
       {.key = "gradientReduction"},
       {"accumulate", "", {"1", "2"}},
+      {.key = "batchNorm", .with = "model=cifar-resnet8 data.shape=[3,8,8]", .ranks = 2},
       {"optimizer.name",
        "",
        {"sgd optimizer.momentum=0.9", "nesterov optimizer.momentum=0.9", "adam", "adamw", "rmsprop",

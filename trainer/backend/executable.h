@@ -11,6 +11,14 @@
 
 namespace coxswain::backend {
 
+// What ranks give to each other in the midst of a pass. All ranks ask the same, in the same order.
+class AllGather {
+ public:
+  virtual ~AllGather() = default;
+  // Every rank's `own`, all of one size, in rank order. Waits for them; valid until the next call.
+  virtual std::span<const float> gather(std::span<const float> own) = 0;
+};
+
 // View. The rows of one step, as they are stored: the device makes floats of them. Must stay valid
 // until the step's backward is over.
 struct Batch {
@@ -25,6 +33,7 @@ struct Batch {
   // that the row's own has of the target. Empty: all.
   std::span<const std::int32_t> partner_labels = {};
   std::span<const float> shares = {};
+  AllGather* ranks = nullptr;  // the other ranks, for norms that are joined; null: there are none
 };
 
 // Value. Sums over the valid rows of one forward pass.

@@ -83,6 +83,7 @@ struct Node {
   bool counts_padding = false;  // AvgPool: as zeros
   bool bias = false;            // Conv2d, Dense
   bool fixed_gamma = false;     // BatchNorm: gamma is 1 and not trained (MXNet's bn_data)
+  bool joined = false;          // BatchNorm: in training, of the rows of all ranks
   float epsilon = 0;            // BatchNorm
   float rate = 0;               // Dropout: probability of zero
   float low = 0;                // Clip

@@ -101,6 +101,11 @@ constexpr Words<GradientReduction, 2> words_of(GradientReduction) {
   return {{{GradientReduction::kMean, "mean"}, {GradientReduction::kMxnetSum, "mxnet-sum"}}};
 }
 
+enum class BatchNormScope { kLocal, kSync };
+constexpr Words<BatchNormScope, 2> words_of(BatchNormScope) {
+  return {{{BatchNormScope::kLocal, "local"}, {BatchNormScope::kSync, "sync"}}};
+}
+
 enum class OptimizerKind {
   kSgd,
   kNesterov,

@@ -49,7 +49,8 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
                                   rows.valid,
                                   count / scale,
                                   rows.partner_labels,
-                                  rows.shares});
+                                  rows.shares,
+                                  now.ranks.get()});
     executable.write_sums(parameters.gradients(parameters.layout().control()));
     fail_here(options, at, Phase::kBackward);
     int unscaled = 0;

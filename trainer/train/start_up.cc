@@ -133,6 +133,7 @@ class StartUp {
 
   void make_strategy() {
     now_.cut = {communicator_.size(), options_.virtual_shards, options_.accumulate};
+    if (options_.joins_norms) now_.ranks = std::make_unique<RankGather>(communicator_);
     const bool takes_rows = options_.rule.kind == OptimizerKind::kMuon;
     now_.parameters = with_.backend.make_parameters(
         takes_rows ? with_.backend.layout(program_, backend::LayoutKind::kCanonical)
@@ -270,6 +271,7 @@ class StartUp {
     const int rank = communicator_.rank();
     if (!now_.already_complete) {
       const data::EpochOrder order = order_from(options_, now_.state, with_.training);
+      if (now_.ranks) require_samples_on_all(now_.cut, order);
       for (const std::int64_t rows : batch_sizes(now_.cut, order, rank)) {
         now_.executables->get(graph::Mode::kTraining, rows);
       }

@@ -8,6 +8,7 @@
 #include "trainer/data/data_loader.h"
 #include "trainer/train/batch_source.h"
 #include "trainer/train/executables.h"
+#include "trainer/train/joined_norms.h"
 #include "trainer/train/saver.h"
 #include "trainer/train/strategy.h"
 #include "trainer/train/timeline.h"
@@ -26,6 +27,7 @@ struct Started {
   std::unique_ptr<backend::Parameters> parameters;
   std::unique_ptr<Executables> executables;
   std::unique_ptr<Strategy> strategy;
+  std::unique_ptr<RankGather> ranks;             // where norms are of all ranks' rows
   std::unique_ptr<Saver> saver;                  // rank 0 with a checkpoint directory
   std::unique_ptr<Timeline> timeline;            // where one is asked for
   std::unique_ptr<TimedDataset> timed_training;  // with it

@@ -5,12 +5,24 @@
 
 namespace coxswain::train {
 
-graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
-                         float label_smoothing) {
+namespace {
+
+graph::Graph build_network(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
+                           float label_smoothing) {
   if (options.onnx) return onnx::translate(*options.onnx, input, classes, label_smoothing).graph;
   if (options.layers.empty())
     return graph::build_model(options.model, input, classes, label_smoothing);
   return graph::build_layers(options.layers, input, classes, label_smoothing);
+}
+
+}  // namespace
+
+graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
+                         float label_smoothing) {
+  graph::Graph graph = build_network(options, input, classes, label_smoothing);
+  for (graph::Node& node : graph.nodes)
+    node.joined = options.joins_norms && node.op == graph::Op::kBatchNorm;
+  return graph;
 }
 
 const data::Preprocessing& evaluation_steps(const TrainOptions& options) {

@@ -86,6 +86,7 @@ struct TrainOptions {
 
   std::int64_t batch_size = 64;
   bool global_batch_size = false;  // batch_size is of all ranks together, else of each
+  bool joins_norms = false;        // BatchNorm in training is of all ranks' rows
   int accumulate = 1;           // micro-batches a step on each rank; multiplies a per-worker batch
   int virtual_shards = 0;       // anyWorldSize: V; 0: sameWorldSize
   bool divide_by_count = true;  // gradientReduction: mean; false: mxnet-sum

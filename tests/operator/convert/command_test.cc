@@ -92,7 +92,7 @@ std::vector<Case> commands() {
        "registry.example.org/horovod:1"},
       {"main_amp",
        {"python", "-m", "torch.distributed.launch", "--nproc_per_node=2", "main_amp.py", "-a",
-        "resnet50", "--b", "224", "--workers", "4", "--opt-level", "O2", "./"}},
+        "resnet50", "--b", "224", "--workers", "4", "--opt-level", "O2", "--sync_bn", "./"}},
       {"torchrun",
        {"torchrun", "--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend=c10d",
         "--rdzv-endpoint=h1:29400", "--max-restarts=3", "train.py", "--epochs", "3"},

@@ -194,6 +194,10 @@ std::vector<Case> values() {
       {"training_average_with_servers", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                       "    ema: {decay: 0.9}\n") +
                                             "  strategy: ParameterServer\n"},
+      {"training_joined_norms_with_servers",
+       with_training("    model: mlp\n    data: {format: mnist}\n"
+                     "    batchNorm: sync\n") +
+           "  strategy: ParameterServer\n"},
       {"training_servers_and_gpus", with_training("    model: mlp\n    data: {format: mnist}\n"
                                                   "    device: cuda\n") +
                                         "  strategy: ParameterServer\n"},

@@ -64,6 +64,7 @@ batchSize: 128
 batchSemantics: global
 gradientReduction: mxnet-sum
 accumulate: 2
+batchNorm: sync
 optimizer: {name: nesterov, form: mxnet, lr: 5e-2, momentum: 0.8, weightDecay: 5e-4, decay: weights,
   clipGlobalNorm: 2, clipValue: 0.5}
 lrSchedule: {name: multistep, milestones: [2, 3.5], gamma: 0.2, warmupEpochs: 1}
@@ -104,6 +105,7 @@ checkpoint: {path: ckpt, everySteps: 50, everyEpochs: 4, everySeconds: 10, keep:
   expected.batch_semantics = BatchSemantics::kGlobal;
   expected.gradient_reduction = GradientReduction::kMxnetSum;
   expected.accumulate = 2;
+  expected.batch_norm = BatchNormScope::kSync;
   expected.optimizer.name = OptimizerKind::kNesterov;
   expected.optimizer.form = MomentumForm::kMxnet;
   expected.optimizer.lr = 0.05;
@@ -253,8 +255,7 @@ TEST(ConfigReader, says_what_is_wrong_with_a_value_and_where) {
        "mean cpu?"},
       {"communication: {backend: nccl}",
        "65 [config] job.yaml:3:26: communication.backend: \"nccl\" is not in this version; write "
-       "one of "
-       "auto, mpi, tcp"},
+       "one of auto, mpi, tcp"},
       {"checkpoint: {resume: yes}",
        "65 [config] job.yaml:3:22: checkpoint.resume: must be true or false, got \"yes\""},
       {"checkpoint: {keep: 0}",
@@ -295,13 +296,12 @@ TEST(ConfigReader, names_the_nearest_key_for_an_unknown_one) {
        "clipValue"},
       {"lr: 0.1", "65 [config] job.yaml:3:1: lr: unknown key; did you mean \"optimizer.lr\"?"},
       {"epoch: 3", "65 [config] job.yaml:3:1: epoch: unknown key; did you mean \"epochs\"?"},
-      {"<<: {epochs: 3}",
-       "65 [config] job.yaml:3:1: <<: unknown key; known here: data, optimizer, ema, lrSchedule, "
+      {"zzz: {epochs: 3}",
+       "65 [config] job.yaml:3:1: zzz: unknown key; known here: data, optimizer, ema, lrSchedule, "
        "loss, communication, parameterServer, evaluate, metrics, earlyStopping, nonFinite, report, "
        "checkpoint, model, modelFile, epochs, steps, batchSize, batchSemantics, gradientReduction, "
-       "accumulate, precision, ampLevel, lossScale, convolution, seed, pretrained, freeze, "
-       "reproducible, virtualShards, kvStore, stepDeadlineSeconds, "
-       "device, threads"},
+       "accumulate, batchNorm, precision, ampLevel, lossScale, convolution, seed, pretrained, "
+       "freeze, reproducible, virtualShards, kvStore, stepDeadlineSeconds, device, threads"},
       {"compression: 2bit",
        "65 [config] job.yaml:3:1: compression: unknown key; did you mean "
        "\"communication.compression\"?"},

@@ -1,11 +1,18 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "trainer/backend/joined_moments.h"
 #include "trainer/backend/onednn/operations.h"
 #include "trainer/backend/onednn/vector_loops.h"
 
 // BatchNorm. Gamma and beta are separate segments, oneDNN wants them as one array: a private copy,
 // made at each forward, and private gradients that are copied out (2C floats each).
+//
+// A joined norm is one with given statistics, which are those of all ranks' rows: this rank's own
+// come from another norm before it, whose output nobody reads. Backward gives it the gradient as if
+// they did not depend on the input; what is missing is a norm too, of the input with another scale
+// and shift, and is added.
 namespace coxswain::backend::onednn {
 
 namespace {
@@ -16,6 +23,7 @@ struct State {
   Tensor mean = {};
   Tensor variance = {};
   Tensor scale_shift = {};  // gamma, then beta
+  std::shared_ptr<JoinedMoments> joined = nullptr;
 };
 
 bool fuses_relu(const Node& node) { return node.activation == graph::Activation::kRelu; }
@@ -56,23 +64,104 @@ void append(Plan& plan, std::vector<Argument>& arguments, const std::vector<Norm
 }
 
 // This step's mean and unbiased variance, where the statistics of all ranks are summed.
-void record_statistics(Plan& plan, const Node& node, const Tensor& mean, const Tensor& variance) {
-  const std::int64_t channels = node.shape.c;
-  const std::int64_t count = node.shape.n * node.shape.h * node.shape.w;
-  const float unbiased =
-      count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1))
-                : 1.F;
+void record_statistics(Plan& plan, const Node& node, const State& state) {
+  const tensor::Shape shape = node.shape;
+  const std::int64_t channels = shape.c;
   float* mean_slot = gradients_of(plan, node, "running_mean");
   float* variance_slot = gradients_of(plan, node, "running_var");
-  plan.tape.add({mean.buffer, variance.buffer}, [=](const Addresses& addresses) {
-    std::copy_n(addresses.at<float>(mean.buffer), channels, mean_slot);
-    const auto* biased = addresses.at<float>(variance.buffer);
+  const int mean = state.mean.buffer;
+  const int variance = state.variance.buffer;
+  plan.tape.add({mean, variance}, [=, joined = state.joined](const Addresses& addresses) {
+    const std::int64_t count = (joined ? joined->rows() : shape.n) * shape.h * shape.w;
+    const float unbiased =
+        count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1))
+                  : 1.F;
+    std::copy_n(addresses.at<float>(mean), channels, mean_slot);
+    const auto* biased = addresses.at<float>(variance);
     for (std::int64_t c = 0; c < channels; ++c) variance_slot[c] = biased[c] * unbiased;
   });
 }
 
 dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
-  return norm_flags(!plan.program.training, fuses_relu(node));
+  return norm_flags(!plan.program.training || node.joined, fuses_relu(node));
+}
+
+// The mean and variance of all ranks' rows.
+void record_joined_moments(Plan& plan, const Node& node, const Tensor& source, State& state) {
+  state.joined = std::make_shared<JoinedMoments>(node.shape.c);
+  const NormForward own =
+      norm_forward(plan.tape.engine(), dnnl::prop_kind::forward_training, source.desc, node.epsilon,
+                   norm_flags(false, false), user_scratchpad());
+  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
+                                  {DNNL_ARG_DST, plan.tape.new_tensor(source.desc)},
+                                  {DNNL_ARG_MEAN, state.mean},
+                                  {DNNL_ARG_VARIANCE, state.variance}};
+  append(plan, arguments, norm_forward_arguments(node.shape.c), state.scale_shift);
+  plan.tape.add(dnnl::batch_normalization_forward(own), own.scratchpad_desc(),
+                std::move(arguments));
+  const StepState& step = plan.state;
+  const auto channels = static_cast<std::size_t>(node.shape.c);
+  const std::int64_t rows = node.shape.n;
+  const int mean = state.mean.buffer;
+  const int variance = state.variance.buffer;
+  plan.tape.add({mean, variance}, [=, &step, joined = state.joined](const Addresses& addresses) {
+    const std::span means(addresses.at<float>(mean), channels);
+    const std::span variances(addresses.at<float>(variance), channels);
+    joined->join(step.batch.ranks, rows, means, variances);
+    const auto to_float = [](double value) { return static_cast<float>(value); };
+    std::ranges::transform(joined->mean(), means.begin(), to_float);
+    std::ranges::transform(joined->variance(), variances.begin(), to_float);
+  });
+}
+
+// Scale and shift of the norm of the input that is missing from d(input): with S the sums over all
+// ranks, -gamma / deviation * (S_beta + normalised * S_gamma) / count.
+Tensor record_missing_scale_shift(Plan& plan, const Node& node, const State& state,
+                                  const Tensor& parameter_gradients) {
+  const auto channels = static_cast<std::size_t>(node.shape.c);
+  const Tensor missing = plan.tape.new_tensor(plain({2 * node.shape.c}, Type::f32));
+  const StepState& step = plan.state;
+  const double cells = static_cast<double>(node.shape.h * node.shape.w);
+  const double epsilon = node.epsilon;
+  const int own = parameter_gradients.buffer;
+  const int gammas = state.scale_shift.buffer;
+  plan.tape.add({own, gammas, missing.buffer},
+                [=, &step, joined = state.joined,
+                 sums = std::vector<double>(2 * channels)](const Addresses& addresses) mutable {
+                  add_gathered(step.batch.ranks, {addresses.at<float>(own), 2 * channels}, sums);
+                  const auto* gamma = addresses.at<float>(gammas);
+                  auto* to = addresses.at<float>(missing.buffer);
+                  const double count = static_cast<double>(joined->rows()) * cells;
+                  for (std::size_t c = 0; c < channels; ++c) {
+                    const double scale =
+                        -gamma[c] / std::sqrt(joined->variance()[c] + epsilon) / count;
+                    to[c] = static_cast<float>(scale * sums[c]);
+                    to[channels + c] = static_cast<float>(scale * sums[channels + c]);
+                  }
+                });
+  return missing;
+}
+
+void record_missing_gradient(Plan& plan, const Node& node, const State& state, const Tensor& source,
+                             const Tensor& parameter_gradients, const Tensor& gradient) {
+  const Tensor missing = record_missing_scale_shift(plan, node, state, parameter_gradients);
+  const NormForward norm =
+      norm_forward(plan.tape.engine(), dnnl::prop_kind::forward_inference, source.desc,
+                   node.epsilon, norm_flags(true, false), user_scratchpad());
+  const Tensor part = plan.tape.new_tensor(source.desc);
+  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
+                                  {DNNL_ARG_DST, part},
+                                  {DNNL_ARG_MEAN, state.mean},
+                                  {DNNL_ARG_VARIANCE, state.variance}};
+  append(plan, arguments, norm_forward_arguments(node.shape.c), missing);
+  plan.tape.add(dnnl::batch_normalization_forward(norm), norm.scratchpad_desc(),
+                std::move(arguments));
+  const DataType type = data_type_of(source.desc);
+  const auto count = static_cast<std::int64_t>(source.desc.get_size()) / tensor::size_of(type);
+  plan.tape.add({gradient.buffer, part.buffer}, [=](const Addresses& addresses) {
+    std::byte* sum = addresses.bytes(gradient.buffer);
+    add_tensors(type, sum, sum, addresses.bytes(part.buffer), false, count);
+  });
 }
 
 // Tanh after a norm is not fused by oneDNN: applied in place, its derivative taken before the
@@ -119,6 +208,7 @@ void forward(Plan& plan, const Step& step) {
     state.mean = plan.tape.outside(channels, weights_of(plan, node, "running_mean"));
     state.variance = plan.tape.outside(channels, weights_of(plan, node, "running_var"));
   }
+  if (training && node.joined) record_joined_moments(plan, node, source, state);
   const Tensor output = output_in_place_of(plan, node.inputs[0], source.desc);
   std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
                                   {DNNL_ARG_DST, output},
@@ -132,7 +222,7 @@ void forward(Plan& plan, const Step& step) {
   plan.tape.add(dnnl::batch_normalization_forward(state.forward), state.forward.scratchpad_desc(),
                 std::move(arguments));
   if (node.activation == graph::Activation::kTanh) record_tanh(plan, output);
-  if (training) record_statistics(plan, node, state.mean, state.variance);
+  if (training) record_statistics(plan, node, state);
   deliver(plan, step.writes[0], output);
 }
 
@@ -166,7 +256,11 @@ void backward(Plan& plan, const Step& step) {
   plan.tape.add(dnnl::batch_normalization_backward(kernel), kernel.scratchpad_desc(),
                 std::move(arguments));
   record_diff_scale_shift(plan, node, parameter_gradients);
-  if (!step.writes.empty()) deliver(plan, step.writes[0], gradient);
+  if (!step.writes.empty()) {
+    if (node.joined)
+      record_missing_gradient(plan, node, state, source, parameter_gradients, gradient);
+    deliver(plan, step.writes[0], gradient);
+  }
   plan.tape.run_when(nullptr);
 }
 

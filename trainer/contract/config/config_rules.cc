@@ -135,6 +135,10 @@ void check_reproducible(const TrainerConfig& config, const ReportRule& report) {
     report("reproducible",
            "anyWorldSize needs communication.partial: 1: what is left out is each rank's");
   }
+  if (config.batch_norm != BatchNormScope::kLocal) {
+    report("reproducible",
+           "anyWorldSize needs batchNorm: local: shards know nothing of each other");
+  }
   if (config.data.split != Split::kShuffle) {
     report("reproducible", "anyWorldSize needs data.split: shuffle");
   }
@@ -265,6 +269,7 @@ std::string lacks_on_gpu(const TrainerConfig& config) {
   if (is_layerwise(optimizer.name)) return fmt::format("has no {}", word(optimizer.name));
   if (optimizer.clip_global_norm) return "has no optimizer.clipGlobalNorm";
   if (optimizer.ema_decay > 0) return "has no ema.decay";
+  if (config.batch_norm != BatchNormScope::kLocal) return "has no batchNorm: sync";
   if (augment::mixes(config.data.augment))
     return "has no mixup or cutmix: leave them out of data.augment,";
   return "";
@@ -275,6 +280,7 @@ std::string lacks_with_servers(const TrainerConfig& config) {
   if (is_layerwise(optimizer.name)) return "optimizer.name";
   if (optimizer.clip_global_norm) return "optimizer.clipGlobalNorm";
   if (optimizer.ema_decay > 0) return "ema.decay";
+  if (config.batch_norm != BatchNormScope::kLocal) return "batchNorm";
   return "";
 }
 

@@ -174,6 +174,12 @@ inline constexpr auto kDataFields = std::to_array<Field>({
      .doc = "Batches whose gradients are added before one update.",
      .min = 1,
      .max = 65536},
+    {.key = "batchNorm",
+     .member = [](Config& c) { return to_ref(c.batch_norm); },
+     .kind = FieldKind::kTrajectory,
+     .doc = "Whose images BatchNorm's mean and variance are of, in training: a rank's own, or with "
+            "`sync` those of all ranks (PyTorch's SyncBatchNorm, Apex's `--sync_bn`), which costs "
+            "two exchanges a norm. Not with parameter servers, GPUs or `anyWorldSize`."},
 });
 
 }  // namespace coxswain::contract

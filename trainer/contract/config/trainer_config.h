@@ -132,6 +132,7 @@ struct TrainerConfig {
   BatchSemantics batch_semantics = BatchSemantics::kPerWorker;
   GradientReduction gradient_reduction = GradientReduction::kMean;
   std::int64_t accumulate = 1;
+  BatchNormScope batch_norm = BatchNormScope::kLocal;
   OptimizerConfig optimizer;
   LrScheduleConfig lr_schedule;
   Precision precision = Precision::kFp32;  // amp_level: its own
