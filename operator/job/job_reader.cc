@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "operator/job/json_fields.h"
 #include "operator/job/status.h"
@@ -174,7 +175,8 @@ YAML::Node to_node(const Json& value) {
     node = YAML::Node(value.get<std::string>());
     node.SetTag(plain_scalar(value.get<std::string>()).is_string() ? "?" : "!");
   } else if (!value.is_null()) {
-    node = YAML::Node(value.dump());
+    const bool has_word = !value.is_number_float() || std::isfinite(value.get<double>());
+    node = YAML::Node(has_word ? value.dump() : ".nan");
     node.SetTag("?");
   }
   return node;

@@ -68,7 +68,7 @@ TEST(YamlText, refuses_bad_bytes_and_bad_shapes_with_their_place) {
       {"a: \xC0\x80", "job.yaml:1:4: byte 0xc0 is not UTF-8"},
       {"a: b\0c"s, "job.yaml:1:5: control character 0x00"},
       {"a: \x1b[31m", "job.yaml:1:4: control character 0x1b"},
-      {"a: &x {<<: *x}\n", "job.yaml:1:12: cycle: an alias within its anchor"},
+      {"a: &x {b: *x}\n", "job.yaml:1:11: cycle: an alias within its anchor"},
       {"a: &x [1, *x]\n", "job.yaml:1:11: cycle: an alias within its anchor"},
       {alias_bomb(), "job.yaml:5:45: more than 100000 values"},
       {"a: *nothing\n", "job.yaml:1:4: the referenced anchor is not defined"},
@@ -86,6 +86,12 @@ TEST(YamlText, refuses_bad_bytes_and_bad_shapes_with_their_place) {
       {"a: &x b\n*x : c\n", "job.yaml:2:1: a key must be text"},
       {"~: a\n~: b\n", "job.yaml:1:1: a key must be text"},
       {"a: b: c\n", "job.yaml:1:5: illegal map value"},
+      {"a: {<<: {b: 1}}\n", "job.yaml:1:5: merge keys (<<) are not read: write out what is merged"},
+      {"a: !!int \"2\"\n",
+       "job.yaml:1:4: the tag \"tag:yaml.org,2002:int\" is not read: write the value without it"},
+      {"a: !mine [1]\n", "job.yaml:1:4: the tag \"!mine\" is not read: write the value without it"},
+      {"a: !!set {b}\n",
+       "job.yaml:1:4: the tag \"tag:yaml.org,2002:set\" is not read: write the value without it"},
       {"a: 1\n---\nb: 2\n", "job.yaml: holds more than one document"},
   };
   for (const auto& [yaml, message] : cases) {

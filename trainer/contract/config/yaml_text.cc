@@ -80,6 +80,14 @@ bool is_doubtful_number(std::string_view text) {
                    all_of(number, "0123456789.eE+-"));
 }
 
+// Whether a tag says no more than its value does: none, text ("!" where it is quoted), a list, a
+// mapping.
+bool is_plain_tag(std::string_view tag) {
+  const auto is_one_of = [&](auto... tags) { return ((tag == tags) || ...); };
+  return is_one_of("", "?", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:seq",
+                   "tag:yaml.org,2002:map");
+}
+
 // Walks the parser's events before any tree is built: depth, duplicate keys, aliases, scalars.
 class Inspector : public YAML::EventHandler {
  public:
@@ -100,6 +108,9 @@ class Inspector : public YAML::EventHandler {
                 const std::string& value) override {
     if (value.find('\0') != std::string::npos)
       throw Refused{place_of(mark), fmt::format("{} holds a NUL", quote(value))};
+    refuse_tag(mark, tag);
+    if (tag == "?" && value == "<<" && !open_.empty() && open_.back().at_key)
+      throw Refused{place_of(mark), "merge keys (<<) are not read: write out what is merged"};
     if (tag == "?" && is_doubtful_number(value)) {
       throw Refused{place_of(mark), fmt::format("{} is not the same number to all readers of YAML: "
                                                 "write it in decimal, or quote it",
@@ -119,13 +130,15 @@ class Inspector : public YAML::EventHandler {
     ended(known->second);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    refuse_tag(mark, tag);
     open(mark, anchor, false);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
+    refuse_tag(mark, tag);
     open(mark, anchor, true);
   }
   void OnMapEnd() override { close(); }
@@ -151,6 +164,12 @@ class Inspector : public YAML::EventHandler {
 
   void refuse_as_key(const YAML::Mark& mark) const {
     if (!open_.empty() && open_.back().at_key) throw Refused{place_of(mark), kOddKey};
+  }
+
+  static void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (is_plain_tag(tag)) return;
+    throw Refused{place_of(mark),
+                  fmt::format("the tag {} is not read: write the value without it", quote(tag))};
   }
 
   void leaf(const YAML::Mark& mark, YAML::anchor_t anchor) {

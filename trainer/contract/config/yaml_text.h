@@ -16,8 +16,9 @@ inline constexpr int kMaxYamlDepth = 64;
 
 // YAML from outside, checked before it is used: UTF-8 without NUL, at most kMaxYamlBytes and
 // kMaxYamlDepth levels, no duplicate keys, no tab as indentation, no open quote, no alias within
-// its own anchor, at most 100,000 nodes a document once aliases are expanded, and no plain scalar
-// that YAML 1.1 and 1.2 read differently (012, yes). Throws Error (65) "file:line:column: what".
+// its own anchor, at most 100,000 nodes a document once aliases are expanded, no plain scalar that
+// YAML 1.1 and 1.2 read differently (012), no merge key, and no tag but of text, lists and
+// mappings. Throws Error (65) "file:line:column: what".
 std::vector<YAML::Node> load_yaml_documents(std::string_view text, const std::string& file_name);
 
 // The same of a text that must hold one document; null for an empty one.
