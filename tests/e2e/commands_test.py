@@ -198,12 +198,12 @@ class CommandsTest(unittest.TestCase):
         def seconds_to_the_end(data):  # of 10 epochs on a rank of 600 images/s
             done = self.run_program(*estimate(data, "--rate=600"))
             self.assertEqual(done.returncode, 0, done.stderr)
-            return done.stdout.decode().splitlines()[2].split()[5:-1]
+            return " ".join(done.stdout.decode().splitlines()[2].split()[5:-1])
 
-        self.assertEqual(seconds_to_the_end("{format: mnist}"), ["16m", "40s"])
-        self.assertEqual(seconds_to_the_end("{format: mnist, limit: 600}"), ["10s"])
-        self.assertEqual(seconds_to_the_end("{format: synthetic, size: 1200}"), ["20s"])
-        self.assertEqual(seconds_to_the_end("{format: recordio, path: /data}"), ["-"])
+        self.assertEqual(seconds_to_the_end("{format: mnist}"), "16 min 40 s")
+        self.assertEqual(seconds_to_the_end("{format: mnist, limit: 600}"), "10 s")
+        self.assertEqual(seconds_to_the_end("{format: synthetic, size: 1200}"), "20 s")
+        self.assertEqual(seconds_to_the_end("{format: recordio, path: /data}"), "-")
         for rate in ("1e308", "-1", "0", "x"):
             self.assert_refused(2, "--rate", *estimate("{format: mnist}", f"--rate={rate}"))
         self.assert_refused(65, "--seen 2=9000: 2 workers reach 1[0-9]{3} at most",
