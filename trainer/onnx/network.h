@@ -13,12 +13,14 @@
 namespace coxswain::onnx {
 
 // Value. Which of the model's tensors is one of the graph's parameters. Those named are the
-// model's. What a norm has become that its exporter folded is part of the layer before it.
+// model's. What a norm has become that its exporter folded is part of the layer before it, or a
+// convolution of 1x1 in as many groups as it has channels.
 struct Source {
   std::string parameter;
   const Tensor* tensor = nullptr;
   bool transposed = false;                          // (in, out) in the model
   std::optional<tensor::Shape> channels_last = {};  // its inputs are (H, W, C), of this shape
+  bool of_each_channel = false;                     // one number each, as such a convolution's
   const Tensor* factors = nullptr;                  // of each output; null: 1
   const Tensor* added = nullptr;                    // after that, to each; null: 0
 };

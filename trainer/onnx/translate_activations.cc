@@ -125,10 +125,9 @@ void Translator::multiply(const Node& node) {
   const std::size_t of_value = is_value(node, 0) ? 0 : 1;
   Value x = any_value(node, of_value);
   const auto factor = constants_.scalar(input_name(node, 1 - of_value));
-  if (!factor && x.form == Form::kWhole && scale_layer(node)) return;
+  if (!factor && (scale_layer(node, 1 - of_value) || scale_channels(node, 1 - of_value))) return;
   if (!factor)
-    refuse(model_, node,
-           "multiplies by what is no constant number, nor one for each output of the layer before");
+    refuse(model_, node, "multiplies by what is no constant number, nor one for each channel");
   if (x.form == Form::kTwiceGelu && is_near(*factor, 0.5))
     return give(node, {place(node, builder_.gelu(x.node)), x.flat});
   if (x.form != Form::kWhole) refuse(model_, node, "multiplies, which is known in a Gelu alone");

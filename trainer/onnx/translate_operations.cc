@@ -113,15 +113,16 @@ graph::Node* Translator::layer_alone(const Node& node, std::size_t constant) {
   return is_layer && readers_[input_name(node, 1 - constant)] == 1 ? &layer : nullptr;
 }
 
-// A constant with a number for each channel of the layer's output.
-const Tensor* Translator::of_each_output(const Node& node, std::size_t constant,
-                                         const graph::Node& layer) {
+// A constant with a number for each channel of the value beside it.
+const Tensor* Translator::of_each_channel(const Node& node, std::size_t constant) {
   const Tensor* tensor = constants_.find(input_name(node, constant));
   if (tensor == nullptr || !is_float(tensor->type)) return nullptr;
-  const std::size_t columns = layer.op == graph::Op::kConv2d ? 2 : 0;  // of one element each
+  const Value x = value(node, 1 - constant);
+  const std::int64_t channels = x.flat ? shape_of(x).per_sample() : shape_of(x).c;
+  const std::size_t columns = x.flat ? 0 : 2;  // of one element each
   const auto& dims = tensor->dims;
-  const bool fits = dims.size() > columns && dims[dims.size() - 1 - columns] == layer.channels &&
-                    elements_of(dims) == static_cast<std::uint64_t>(layer.channels);
+  const bool fits = dims.size() > columns && dims[dims.size() - 1 - columns] == channels &&
+                    elements_of(dims) == static_cast<std::uint64_t>(channels);
   return fits ? tensor : nullptr;
 }
 
@@ -129,7 +130,7 @@ const Tensor* Translator::of_each_output(const Node& node, std::size_t constant,
 bool Translator::add_bias(const Node& node) {
   const std::size_t constant = is_value(node, 0) ? 1 : 0;
   graph::Node* layer = layer_alone(node, constant);
-  const Tensor* bias = layer == nullptr ? nullptr : of_each_output(node, constant, *layer);
+  const Tensor* bias = layer == nullptr ? nullptr : of_each_channel(node, constant);
   if (bias == nullptr) return false;
   if (std::exchange(layer->bias, true)) {
     Source& own = *std::ranges::find(sources_, layer->name + ".bias", &Source::parameter);
@@ -142,17 +143,34 @@ bool Translator::add_bias(const Node& node) {
 }
 
 // One that it is multiplied by, as a norm after it becomes, is part of its weights.
-bool Translator::scale_layer(const Node& node) {
-  const std::size_t constant = is_value(node, 0) ? 1 : 0;
+bool Translator::scale_layer(const Node& node, std::size_t constant) {
   const graph::Node* layer = layer_alone(node, constant);
-  const Tensor* factors = layer == nullptr ? nullptr : of_each_output(node, constant, *layer);
+  const Tensor* factors = layer == nullptr ? nullptr : of_each_channel(node, constant);
   if (factors == nullptr) return false;
-  for (Source& source : sources_) {
-    if (source.parameter != layer->name + ".weight" && source.parameter != layer->name + ".bias")
-      continue;
-    if (source.added != nullptr || std::exchange(source.factors, factors) != nullptr) return false;
-  }
+  const auto is_own = [&](const Source& source) {
+    return source.parameter == layer->name + ".weight" || source.parameter == layer->name + ".bias";
+  };
+  if (std::ranges::any_of(sources_, [&](const Source& source) {
+        return is_own(source) && (source.factors != nullptr || source.added != nullptr);
+      }))
+    return false;
+  for (Source& source : sources_)
+    if (is_own(source)) source.factors = factors;
   give(node, value(node, 1 - constant));
+  return true;
+}
+
+// Of anything else, a layer of its own.
+bool Translator::scale_channels(const Node& node, std::size_t constant) {
+  const Tensor* factors = of_each_channel(node, constant);
+  if (factors == nullptr) return false;
+  const Value x = columns(node, value(node, 1 - constant));
+  const std::int64_t channels = shape_of(x).c;
+  const std::string name = unweighted_name(node, "scale");
+  const int made =
+      builder_.conv(x.node, name, channels, 1, 1, 0, false, kInit, static_cast<int>(channels));
+  give(node, {place(node, made), x.flat});
+  take_source(node, {.parameter = name + ".weight", .tensor = factors, .of_each_channel = true});
   return true;
 }
 

@@ -108,9 +108,10 @@ class Translator {
 
   void dense(const Node& node, Value x, bool transposed, bool bias);
   graph::Node* layer_alone(const Node& node, std::size_t constant);
-  const Tensor* of_each_output(const Node& node, std::size_t constant, const graph::Node& layer);
+  const Tensor* of_each_channel(const Node& node, std::size_t constant);
   bool add_bias(const Node& node);
-  bool scale_layer(const Node& node);
+  bool scale_layer(const Node& node, std::size_t constant);
+  bool scale_channels(const Node& node, std::size_t constant);
   bool multiply_self(const Node& node, Value a, Value b);
   std::optional<float> bound(const Node& node, const NodeAttributes& attributes,
                              std::string_view name, std::size_t index) const;

@@ -54,6 +54,7 @@ std::vector<float> values_of(const Source& source) {
 // As the graph's parameter has them: a bias may have dimensions of 1 beside its own.
 std::vector<std::int64_t> dims_of(const Source& source) {
   std::vector<std::int64_t> dims = source.tensor->dims;
+  if (source.of_each_channel) return {static_cast<std::int64_t>(elements_of(dims)), 1, 1, 1};
   if (source.transposed) std::ranges::reverse(dims);
   if (source.parameter.ends_with(".bias")) std::erase(dims, 1);
   if (dims.empty()) dims = {1};

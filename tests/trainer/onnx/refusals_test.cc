@@ -106,9 +106,9 @@ TEST(Onnx, what_is_not_known_is_named_with_its_node) {
         said);
   };
   multiply({3, 1, 1},
-           "node relu (Mul): multiplies by what is no constant number, nor one for each");
+           "node relu (Mul): multiplies by what is no constant number, nor one for each channel");
   multiply({4, 8, 8},
-           "node relu (Mul): multiplies by what is no constant number, nor one for each");
+           "node relu (Mul): multiplies by what is no constant number, nor one for each channel");
   multiply({4, 1, 1}, "tensor factors has no values");
   expect([](Model& m) { m.nodes[0].attributes = {{"strides", Ints{2, 1}}}; },
          "its strides are 2, 1");

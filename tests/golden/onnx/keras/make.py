@@ -35,6 +35,14 @@ def pooled():
     return keras.Model(image, layers.Dense(CLASSES, activation="softmax")(layers.GlobalAveragePooling2D()(x)))
 
 
+def tutorial():
+    """Norms after activations, which are no part of a layer."""
+    return keras.Sequential([
+        layers.Input((8, 8, 3)), layers.Conv2D(6, 3, activation="relu"), layers.BatchNormalization(),
+        layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(7, activation="relu"), layers.BatchNormalization(),
+        layers.Dense(CLASSES)], name="tutorial")
+
+
 def images(channels):
     pixel = numpy.arange(64).reshape(1, 8, 8, 1)
     channel = numpy.arange(channels).reshape(1, 1, 1, channels)
@@ -44,7 +52,7 @@ def images(channels):
 
 def loss_of(net, x):
     return tensorflow.reduce_mean(keras.losses.sparse_categorical_crossentropy(
-        numpy.arange(ROWS) % CLASSES, net(x, training=False)))
+        numpy.arange(ROWS) % CLASSES, net(x, training=False), from_logits=net.name == "tutorial"))
 
 
 def training(net, x):
@@ -72,7 +80,7 @@ def with_values_of_their_own(net):
 
 def main():
     lines = []
-    for build in (grey, colour, pooled):
+    for build in (grey, colour, pooled, tutorial):
         keras.utils.set_random_seed(3)
         net, name = with_values_of_their_own(build()), build.__name__
         x = images(net.input_shape[-1])
@@ -80,7 +88,7 @@ def main():
         call = tensorflow.function(lambda batch, net=net: net(batch, training=False))
         tf2onnx.convert.from_function(call, input_signature=spec, opset=17, output_path=str(HERE / f"{name}.onnx"))
         lines.append(f"keras/{name} evaluation {float(loss_of(net, x)):.7f}")
-        if build is not colour:  # whose norms are no layers of their own in the file
+        if build not in (colour, tutorial):  # whose norms are none in the file
             lines.append(f"keras/{name} training " + " ".join(f"{loss:.7f}" for loss in training(net, x)))
     (HERE / "losses.txt").write_text("\n".join(lines) + "\n")
 
