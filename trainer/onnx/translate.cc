@@ -32,9 +32,6 @@ const Port& image_port(const Model& model) {
   return *found;
 }
 
-// (H, W, C) of one that is 1 x H x W is the same as (1, H, W).
-bool is_grey_and_last(const Port& port) { return port.dims[3] == 1 && port.dims[1] != 1; }
-
 tensor::Shape shape_of_port(const Model& model, bool channels_last) {
   const Port& port = image_port(model);
   const auto is_fixed = [&](std::size_t i) { return port.dims[i] > 0; };
@@ -76,31 +73,24 @@ std::string plain(std::string name) {
 
 }  // namespace
 
-// As Keras' exporter begins, whose images have them last. Of grey ones it is a Reshape.
-bool Translator::brings_channels_to_the_front(const Port& images) const {
+// As Keras has them. What brings them to the front says so, of grey ones a Reshape; else that there
+// are a few of them, and more rows.
+bool Translator::has_channels_last(const Port& images) const {
+  constexpr std::int64_t kMostColours = 4;
   if (images.dims.size() != 4) return false;
-  const auto brings = [&](const Node& node) {
-    if (node.op == "Transpose")
-      return NodeAttributes(model_, node, {"perm"}).integers("perm", {}) == kToTheFront;
-    if (node.op != "Reshape" || node.inputs.size() != 2 || !is_grey_and_last(images)) return false;
-    const auto to = constants_.integers(node.inputs[1]);
-    return to && to->size() == 4 && (*to)[1] == 1 && (*to)[2] == images.dims[1] &&
-           (*to)[3] == images.dims[2];
-  };
-  bool found = false;
-  for (const Node& node : model_.nodes) {
-    if (node.op == "Shape" || std::ranges::count(node.inputs, images.name) == 0) continue;
-    if (!brings(node)) return false;
-    found = true;
-  }
-  return found;
+  if (images.dims[3] >= 1 && images.dims[3] <= kMostColours && images.dims[1] > kMostColours)
+    return true;
+  return std::ranges::any_of(model_.nodes, [&](const Node& node) {
+    const bool reads = std::ranges::count(node.inputs, images.name) > 0;
+    return reads && node.op == "Transpose" &&
+           NodeAttributes(model_, node, {"perm"}).integers("perm", {}) == kToTheFront;
+  });
 }
 
 Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
     : model_(model),
       constants_(model),
-      builder_(input ? *input
-                     : shape_of_port(model, brings_channels_to_the_front(image_port(model)))),
+      builder_(input ? *input : shape_of_port(model, has_channels_last(image_port(model)))),
       is_own_input_(!input) {
   constexpr std::int64_t kOldest = 9;
   if (model.opset < kOldest)
@@ -112,9 +102,8 @@ Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
                               model.opset, kNewest, kNewest));
   const Port& port = image_port(model);
   if (!port.dims.empty()) batch_ = port.dims.front();
-  values_[port.name] = {.node = builder_.input(),
-                        .flat = port.dims.size() == 2,
-                        .last = brings_channels_to_the_front(port)};
+  values_[port.name] = {
+      .node = builder_.input(), .flat = port.dims.size() == 2, .last = has_channels_last(port)};
   for (const Node& node : model.nodes)
     for (const std::string& name : node.inputs) ++readers_[name];
 }

@@ -45,6 +45,7 @@ const std::map<std::string_view, Translator::Rule>& Translator::rules() {
       {"Flatten", &Translator::flatten},
       {"Reshape", &Translator::reshape},
       {"Transpose", &Translator::transpose},
+      {"Pad", &Translator::pad},
       {"Squeeze", &Translator::squeeze},
       {"Unsqueeze", &Translator::unsqueeze},
       {"Shape", &Translator::shape},
@@ -97,13 +98,20 @@ std::vector<std::int64_t> Translator::axes_of(const Node& node,
   return axes;
 }
 
+std::vector<std::int64_t> Translator::rows_and_columns(Value image) {
+  if (image.last) return {1, 2};
+  return {2, 3};
+}
+
 void Translator::reduce_mean(const Node& node) {
   const NodeAttributes attributes(model_, node, {"axes", "keepdims", "noop_with_empty_axes"});
-  const Value x = image(node, 0);
-  if (axes_of(node, attributes) != std::vector<std::int64_t>{2, 3})
-    refuse(model_, node, "its axes must be rows and columns, 2 and 3");
-  const bool flat = attributes.integer("keepdims", 1) == 0;
-  give(node, {place(node, builder_.global_avg_pool(x.node)), flat});
+  Value x = of_any_order(node, 0);
+  if (x.flat || axes_of(node, attributes) != rows_and_columns(x))
+    refuse(model_, node, "its axes must be rows and columns");
+  x.node = place(node, builder_.global_avg_pool(x.node));
+  x.flat = attributes.integer("keepdims", 1) == 0;
+  x.last = x.last && !x.flat;
+  give(node, x);
 }
 
 // The convolution or dense layer whose output this node alone reads, beside a constant.
@@ -269,7 +277,8 @@ void Translator::reshape(const Node& node) {
 
 void Translator::transpose(const Node& node) {
   const NodeAttributes attributes(model_, node, {"perm"});
-  Value x = of_any_order(node, 0);
+  Value x = any_value(node, 0);
+  if (x.form != Form::kPadded) x = of_any_order(node, 0);
   const std::vector<std::int64_t> to_the_front{0, 3, 1, 2};
   const std::vector<std::int64_t> to_the_end{0, 2, 3, 1};
   if (x.flat || attributes.integers("perm", {}) != (x.last ? to_the_front : to_the_end))
@@ -279,12 +288,33 @@ void Translator::transpose(const Node& node) {
   give(node, x);
 }
 
+// Zeros around images, for the convolution that reads them.
+void Translator::pad(const Node& node) {
+  constexpr std::int64_t kMost = 1 << 10;
+  const NodeAttributes attributes(model_, node, {"mode", "pads", "value"});
+  Value x = of_any_order(node, 0);
+  const auto given =
+      has_input(node, 1) ? constants_.integers(node.inputs[1]) : attributes.integers("pads", {});
+  const double value = has_input(node, 2) ? constants_.scalar(node.inputs[2]).value_or(1)
+                                          : static_cast<double>(attributes.real("value", 0));
+  const std::int64_t side = given && given->size() == 8 ? (*given)[2] : -1;
+  const std::vector<std::int64_t> around =
+      x.last ? std::vector<std::int64_t>{0, side, side, 0, 0, side, side, 0}
+             : std::vector<std::int64_t>{0, 0, side, side, 0, 0, side, side};
+  if (x.flat || has_input(node, 3) || attributes.text("mode", "constant") != "constant" ||
+      value != 0 || side < 0 || side > kMost || *given != around)
+    refuse(model_, node, "known is as many zeros on each side of images");
+  x.form = Form::kPadded;
+  x.factor = static_cast<double>(side);
+  give(node, x);
+}
+
 void Translator::squeeze(const Node& node) {
   const NodeAttributes attributes(model_, node, {"axes"});
-  Value x = image(node, 0);
+  Value x = of_any_order(node, 0);
   const tensor::Shape& shape = shape_of(x);
-  if (axes_of(node, attributes) != std::vector<std::int64_t>{2, 3} || shape.h * shape.w != 1)
-    refuse(model_, node, "its axes must be rows and columns, 2 and 3, of one each");
+  if (x.flat || axes_of(node, attributes) != rows_and_columns(x) || shape.h * shape.w != 1)
+    refuse(model_, node, "its axes must be rows and columns, of one each");
   x.flat = true;
   give(node, x);
 }

@@ -81,10 +81,14 @@ void Translator::check_rounding(const Node& node, const NodeAttributes& attribut
 void Translator::conv(const Node& node) {
   const NodeAttributes attributes(
       model_, node, {"kernel_shape", "strides", "pads", "dilations", "group", "auto_pad"});
-  const Value x = image(node, 0);
+  const Value padded = any_value(node, 0);
+  const bool takes_zeros = padded.form == Form::kPadded && !padded.last &&
+                           !attributes.text("auto_pad", "").starts_with("SAME");
+  const Value x = takes_zeros ? padded : image(node, 0);
   const Tensor& weights = weight(node, 1, 4);
   const int kernel = equal(node, "window's sides", {weights.dims[2], weights.dims[3]}, 2);
-  const Window window = window_of(node, attributes, x, kernel);
+  Window window = window_of(node, attributes, x, kernel);
+  if (takes_zeros) window.pad += static_cast<int>(padded.factor);
   const std::int64_t groups = attributes.integer("group", 1);
   if (groups < 1 || groups > weights.dims[0])
     refuse(model_, node, fmt::format("its group {} is out of range", groups));

@@ -42,6 +42,7 @@ class Translator {
     kTwiceGelu,    // times x
     kSigmoid,      // an operation of its own, unless x is multiplied by it
     kHardSigmoid,  // x / 6 + 0.5 between 0 and 1
+    kPadded,       // with `factor` zeros on each side, which a convolution takes for its own
     kEnd,          // softmax, which the loss has
   };
   // `flat`: (N, C * H * W), whatever the shape of the graph's node, which goes on as it was until
@@ -79,6 +80,7 @@ class Translator {
   void flatten(const Node& node);
   void reshape(const Node& node);
   void transpose(const Node& node);
+  void pad(const Node& node);
   void squeeze(const Node& node);
   void unsqueeze(const Node& node);
   void shape(const Node& node);
@@ -96,6 +98,7 @@ class Translator {
   Value image(const Node& node, std::size_t index);         // (N, C, H, W)
   Value columns(const Node& node, Value value);             // of one row and column
   const Tensor& weight(const Node& node, std::size_t index, std::size_t dims) const;
+  static std::vector<std::int64_t> rows_and_columns(Value image);
   std::vector<std::int64_t> axes_of(const Node& node, const NodeAttributes& attributes) const;
 
   Window window_of(const Node& node, const NodeAttributes& attributes, Value value, int kernel);
@@ -124,7 +127,7 @@ class Translator {
   void take_source(const Node& node, Source source);
   int place(const Node& node, int built);  // gives it its shape
   void give(const Node& node, Value value);
-  bool brings_channels_to_the_front(const Port& images) const;
+  bool has_channels_last(const Port& images) const;
   const tensor::Shape& shape_of(Value value) { return builder_.node(value.node).shape; }
 
   const Model& model_;

@@ -31,8 +31,8 @@ void require_samples_on_all(const StepCut& cut, const data::EpochOrder& order) {
       continue;
     throw Error(ExitCode::kBadInput,
                 fmt::format("[train] batchNorm: sync needs samples on every rank, and of the {} in "
-                            "an epoch's last step none are left for rank {}: set data.lastBatch: "
-                            "discard",
+                            "an epoch's last step none are left for rank {}: raise batchSize, or "
+                            "set data.lastBatch: discard",
                             last.global_count, rank));
   }
 }

@@ -43,6 +43,20 @@ def tutorial():
         layers.Dense(CLASSES)], name="tutorial")
 
 
+def padded():
+    return keras.Sequential([
+        layers.Input((8, 8, 3)), layers.ZeroPadding2D(1), layers.DepthwiseConv2D(3, activation="relu"),
+        layers.ZeroPadding2D(1), layers.SeparableConv2D(5, 3, strides=2), layers.GlobalAveragePooling2D(),
+        layers.Dense(CLASSES, activation="softmax")])
+
+
+def dense():
+    """Nothing in the file says that its images have their channels last, but their shape."""
+    return keras.Sequential([
+        layers.Input((8, 8, 3)), layers.Flatten(), layers.Dense(7, activation="relu"),
+        layers.Dense(CLASSES, activation="softmax")])
+
+
 def images(channels):
     pixel = numpy.arange(64).reshape(1, 8, 8, 1)
     channel = numpy.arange(channels).reshape(1, 1, 1, channels)
@@ -80,13 +94,14 @@ def with_values_of_their_own(net):
 
 def main():
     lines = []
-    for build in (grey, colour, pooled, tutorial):
+    for build in (grey, colour, pooled, tutorial, padded, dense):
         keras.utils.set_random_seed(3)
         net, name = with_values_of_their_own(build()), build.__name__
         x = images(net.input_shape[-1])
         spec = [tensorflow.TensorSpec((None, *net.input_shape[1:]), tensorflow.float32, name="input")]
         call = tensorflow.function(lambda batch, net=net: net(batch, training=False))
-        tf2onnx.convert.from_function(call, input_signature=spec, opset=17, output_path=str(HERE / f"{name}.onnx"))
+        tf2onnx.convert.from_function(call, input_signature=spec,
+                                        opset=18 if build is padded else 17, output_path=str(HERE / f"{name}.onnx"))
         lines.append(f"keras/{name} evaluation {float(loss_of(net, x)):.7f}")
         if build not in (colour, tutorial):  # whose norms are none in the file
             lines.append(f"keras/{name} training " + " ".join(f"{loss:.7f}" for loss in training(net, x)))
