@@ -212,6 +212,8 @@ std::optional<inspect::Seen> parse_seen(const std::string& text) {
     std::from_chars(text.data() + equals + 1, text.data() + text.size(), rate);
   if (!sizes || sizes->size() != 1 || !(rate > 0))
     misused(fmt::format("--seen {}: write WORKERS=IMAGES/S, such as 2=420", printable(text, 80)));
+  if (sizes->front() == 1)
+    misused("--seen is of two workers or more: what one reaches alone is --rate");
   return inspect::Seen{sizes->front(), rate};
 }
 
@@ -317,6 +319,7 @@ int estimate_job(const job::TrainingJob& job, const EstimateOptions& options) {
     misused("--mtbf and --restart: write a time, such as 30d, 12h or 30s");
   if (options.measure == options.rate.has_value())
     misused("estimate takes --measure, or --rate IMAGES/S of a rank alone");
+  if (!options.measure && !options.volumes.empty()) misused("--volume is for --measure");
   const auto seen = parse_seen(options.seen);
   const contract::TrainerConfig config = config_of(job);
   const Known known = options.measure ? measure(job, options, config) : given(config, options);

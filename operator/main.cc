@@ -281,6 +281,13 @@ CLI::App* add_job_command(CLI::App& app, CommandLine& line, const char* name, co
   return command;
 }
 
+// Comparisons that NaN fails, too.
+std::string is_amount(const std::string& text) {
+  double amount = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, amount);
+  return is_number && amount >= 1e-3 && amount <= 1e12 ? "" : "must be a number, 0.001..1e12";
+}
+
 void add_estimate_command(CLI::App& app, CommandLine& line) {
   EstimateOptions& options = line.estimate_options;
   CLI::App* command = add_job_command(
@@ -291,11 +298,11 @@ void add_estimate_command(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   command->add_flag("--measure", options.measure, "measure a rank's speed here, for 30 s");
   command->add_option("--rate", options.rate, "images/s of a rank alone, as measured elsewhere")
-      ->check(CLI::Range(1e-3, 1e12));
+      ->check(is_amount);
   command->add_option("--samples", options.samples, "images of an epoch, for --rate")
-      ->check(CLI::Range(1e-3, 1e12));
+      ->check(is_amount);
   command->add_option("--parameters", options.parameters, "of the model, for --rate")
-      ->check(CLI::Range(1e-3, 1e12));
+      ->check(is_amount);
   command->add_option("--seen", options.seen,
                       "WORKERS=IMAGES/S: a speed that was seen, which the table is set by");
   command->add_option("--mtbf", options.between_faults,

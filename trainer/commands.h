@@ -35,16 +35,16 @@ struct CommandLine {
   bool print_config = false;
   std::string checkpoint;  // eval, export, predict: one's folder, or the directory that holds them
   std::string output;      // export: a file
-  std::string format = "safetensors";  // export: safetensors | npz | onnx
-  bool per_class = false;              // eval
-  std::vector<std::string> images;     // predict
-  int top = 5;                         // predict: how many classes of each
-  std::string launcher = "mpi";        // worker: mpi | env
-  std::string host;                    // worker: where its ranks run
-  std::string host_directory;          // worker: of this program there
-  std::string wrote_on;                // worker: another host, before
-  std::vector<std::string> command;    // worker, rank: CMD...
-  std::string directory;               // report: of a run's checkpoints; timeline: a file
+  std::string format;      // export: safetensors | npz | onnx; empty: as the file's name ends
+  bool per_class = false;  // eval
+  std::vector<std::string> images;   // predict
+  int top = 5;                       // predict: how many classes of each
+  std::string launcher = "mpi";      // worker: mpi | env
+  std::string host;                  // worker: where its ranks run
+  std::string host_directory;        // worker: of this program there
+  std::string wrote_on;              // worker: another host, before
+  std::vector<std::string> command;  // worker, rank: CMD...
+  std::string directory;             // report: of a run's checkpoints; timeline: a file
   PackFlags pack;
   PreviewFlags preview;
   double seconds = 3;   // bench: of each measurement

@@ -105,15 +105,22 @@ std::string onnx_of(const checkpoint::Loaded& loaded) {
   return bytes;
 }
 
+std::string format_of(const CommandLine& line) {
+  if (!line.format.empty()) return line.format;
+  if (line.output.ends_with(".onnx")) return "onnx";
+  return line.output.ends_with(".npz") ? "npz" : "safetensors";
+}
+
 }  // namespace
 
 // The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
-  if (line.format == "npz") {
+  const std::string format = format_of(line);
+  if (format == "npz") {
     checkpoint::export_npz(files, loaded.contents.model, line.output);
-  } else if (line.format == "onnx") {
+  } else if (format == "onnx") {
     const std::string bytes = onnx_of(loaded);
     checkpoint::export_bytes(files, std::as_bytes(std::span(bytes)), line.output);
   } else {

@@ -124,7 +124,9 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
   if (name == "export") {
     command->add_option("--output", line.output, "a new file, or one to be replaced")->required();
     command
-        ->add_option("--format", line.format, "safetensors, npz (NumPy's), or onnx, with the model")
+        ->add_option("--format", line.format,
+                     "safetensors, npz (NumPy's), or onnx, with the model; without it as the "
+                     "file's name ends, else safetensors")
         ->check(CLI::IsMember({"safetensors", "npz", "onnx"}));
   }
   if (name == "report") {

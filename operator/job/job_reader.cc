@@ -85,8 +85,7 @@ void read_row(JsonFields& fields, Owner& owner, const Object<Owner, T, Table>& r
 template <class Owner, class T, class Table>
 void read_row(JsonFields& fields, Owner& owner, const Object<Owner, std::vector<T>, Table>& row) {
   for (const auto& [value, path] : fields.elements(row.key))
-    read_object(value, path, fields.problems(), row.fields,
-                (owner.*row.member).emplace_back());
+    read_object(value, path, fields.problems(), row.fields, (owner.*row.member).emplace_back());
 }
 
 template <class Owner, class Table>
@@ -176,7 +175,7 @@ YAML::Node to_node(const Json& value) {
     node.SetTag(plain_scalar(value.get<std::string>()).is_string() ? "?" : "!");
   } else if (!value.is_null()) {
     const bool has_word = !value.is_number_float() || std::isfinite(value.get<double>());
-    node = YAML::Node(has_word ? value.dump() : ".nan");
+    node = YAML::Node(has_word ? value.dump() : ".inf or .nan");
     node.SetTag("?");
   }
   return node;

@@ -204,8 +204,11 @@ class CommandsTest(unittest.TestCase):
         self.assertEqual(seconds_to_the_end("{format: mnist, limit: 600}"), "10 s")
         self.assertEqual(seconds_to_the_end("{format: synthetic, size: 1200}"), "20 s")
         self.assertEqual(seconds_to_the_end("{format: recordio, path: /data}"), "-")
-        for rate in ("1e308", "-1", "0", "x"):
+        for rate in ("1e308", "-1", "0", "x", "nan"):
             self.assert_refused(2, "--rate", *estimate("{format: mnist}", f"--rate={rate}"))
+        self.assert_refused(2, "is --rate", *estimate("{format: mnist}", "--rate=600", "--seen=1=500"))
+        self.assert_refused(2, "--volume is for --measure",
+                            *estimate("{format: mnist}", "--rate=600", "--volume=data=/tmp"))
         self.assert_refused(65, "--seen 2=9000: 2 workers reach 1[0-9]{3} at most",
                             *estimate("{format: mnist}", "--rate=600", "--seen=2=9000"))
 

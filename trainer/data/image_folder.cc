@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFirstOnes = 100;   // of which one at least must say how large it is
+constexpr std::int64_t kReadWhole = 64;    // for the hash of all
 constexpr std::int64_t kAskedAnew = 1024;  // of a volume that takes a millisecond to answer
 
 picture::DecodeOptions decode_options(const PictureOptions& options) {
@@ -49,16 +50,19 @@ class ImageFolder final : public Dataset {
   }
   std::string name(std::int64_t id) const override { return shown(path(id)); }
 
-  // An older list may not know of a file that was written over in place: some are asked anew.
+  // An older list may not know of a file that was written over in place: some are asked anew, and a
+  // few of those read.
   std::uint64_t content_hash() const override {
     tensor::Fnv1a hash;
     const std::int64_t every = (size() + kAskedAnew - 1) / kAskedAnew;
+    const std::int64_t every_read = (size() + kReadWhole - 1) / kReadWhole;
     for (std::int64_t id = 0; id < size(); ++id) {
       hash.add_long(tensor::fnv1a(index_.path(id)));
       std::error_code failed;  // reading it says what
       const std::uint64_t bytes =
           id % every == 0 ? fs::file_size(path(id), failed) : index_.stamp(id).bytes;
       hash.add_long(bytes);
+      if (id % every_read == 0) hash.add_bytes(content_of(path(id)).bytes);
     }
     return hash.hash();
   }

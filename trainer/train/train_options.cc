@@ -1,5 +1,6 @@
 #include "trainer/train/train_options.h"
 
+#include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/onnx/network.h"
 
@@ -20,8 +21,13 @@ graph::Graph build_network(const TrainOptions& options, tensor::Shape input, std
 graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
                          float label_smoothing) {
   graph::Graph graph = build_network(options, input, classes, label_smoothing);
+  if (!options.joins_norms) return graph;
+  bool found = false;
   for (graph::Node& node : graph.nodes)
-    node.joined = options.joins_norms && node.op == graph::Op::kBatchNorm;
+    found = (node.joined = node.op == graph::Op::kBatchNorm) || found;
+  if (!found)
+    throw Error(ExitCode::kBadInput,
+                "[train] batchNorm: sync, and the network has no BatchNorm: leave it out");
   return graph;
 }
 

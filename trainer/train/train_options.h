@@ -129,6 +129,7 @@ struct TrainOptions {
   std::vector<std::string> notes;  // to be told at the start
 };
 
+// Throws Error (65) where norms are to be of all ranks and there are none.
 graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::int64_t classes,
                          float label_smoothing);
 

@@ -335,6 +335,10 @@ TEST_F(ImageFolderTest, is_another_set_once_a_picture_is_replaced) {
   EXPECT_NE(open()->content_hash(), before);
   put("train/cat/1.png", "rgb.png");
   EXPECT_EQ(open()->content_hash(), before);
+  auto bytes = test::file_bytes(root / "cat/1.png");
+  bytes.back() ^= 1;  // as large as it was
+  test::write_file(root / "cat/1.png", bytes);
+  EXPECT_NE(open()->content_hash(), before);
 }
 
 // ILSVRC2012's, of whose pictures the first alone is there. The DDP lab printed these steps.

@@ -84,6 +84,13 @@ TEST(JoinedNorms, of_a_rank_that_trains_alone_are_its_own) {
   EXPECT_LE(relative_distance(local.weights, run_on(1, onednn, options).weights), 2e-4);
 }
 
+TEST(JoinedNorms, are_refused_where_there_are_none) {
+  TrainOptions options = options_for(2);
+  options.model = Model::kMlp;
+  for (const Outcome& outcome : run_ranks(options, {.size = 2, .training = &images()}))
+    EXPECT_THAT(outcome.error, HasSubstr("the network has no BatchNorm: leave it out"));
+}
+
 TEST(JoinedNorms, are_refused_where_a_step_leaves_a_rank_without_samples) {
   const auto outcomes = run_ranks(options_for(6), {.size = 6, .training = &images()});
   for (const Outcome& outcome : outcomes) {
