@@ -151,8 +151,31 @@ Known measure(const job::TrainingJob& job, const EstimateOptions& options,
   return measured_at_once(command, ranks_at_once(job, threads));
 }
 
+// What of the gradients travels.
+double sent_share(const contract::CommunicationConfig& communication) {
+  const double whole = 1.0 / static_cast<double>(communication.partial);
+  switch (communication.compression) {
+    case Compression::kNone:
+      return whole;
+    case Compression::kFp16:
+    case Compression::kBf16:
+      return whole / 2;
+    case Compression::kTwoBit:
+      return whole / 16;
+    case Compression::kOneBit:
+      return whole / 32;
+    case Compression::kTopK:
+      return whole * std::min(1.0, 2 * communication.compression_ratio);  // with its place
+  }
+  return whole;
+}
+
 // "model input parameters ..." a line.
 double parameters_of_model(const contract::TrainerConfig& config, const EstimateOptions& options) {
+  if (!config.model_file.empty())
+    refuse(
+        "[estimate] modelFile: give its --parameters N, which `coxswain-trainer models --file` "
+        "prints, or --measure");
   std::istringstream table(
       output_of({options.program.parent_path() / "coxswain-trainer", "models"}, kTableMost));
   for (std::string line; std::getline(table, line);) {
@@ -242,7 +265,9 @@ inspect::Work work_of(const job::TrainingJob& job, const contract::TrainerConfig
   work.cores = cores_of(job);
   work.cores_in_turns =
       job::gpus_per_worker(job.spec) > 0 ? 0 : std::max(1.0, work.cores / work.slots);
+  work.sent_share = sent_share(config.communication);
   constexpr double kEpochs = 10;  // where neither epochs nor steps are given
+  if (config.steps) work.steps_in_all = static_cast<double>(*config.steps);
   if (config.epochs || !config.steps)
     work.samples_in_all =
         known.samples * (config.epochs ? static_cast<double>(*config.epochs) : kEpochs);
@@ -328,12 +353,14 @@ int estimate_job(const job::TrainingJob& job, const EstimateOptions& options) {
   std::vector<inspect::Estimate> estimates;
   for (const int size : *sizes) estimates.push_back(inspect::estimate(work, *network, size, seen));
   fmt::print("{}: {}, {} parameters, batch {}{}, {}; a rank alone: {} images/s, {}\n",
-             job.metadata.name, word(config.model),
+             job.metadata.name, config.model_file.empty() ? word(config.model) : "modelFile",
              inspect::grouped(std::llround(known.parameters)), work.batch,
              work.batch_is_global ? " over all ranks" : " a rank", name_of(work.exchange),
              inspect::grouped(std::llround(known.rate)), known.how);
   fmt::print("{}", table(estimates, job::gpus_per_worker(job.spec) > 0));
-  if (!(work.samples_in_all > 0))
+  if (config.batch_norm != BatchNormScope::kLocal)
+    fmt::print("Without the exchanges of batchNorm: sync, two a norm.\n");
+  if (!(work.samples_in_all > 0) && !(work.steps_in_all > 0))
     fmt::print("How long it takes is not known: `epochs` and --samples N of an epoch say it.\n");
   if (between) {
     const inspect::Faults faults{*between, *restart, work.gradient_bytes * 2 / kCopyBytes};

@@ -137,18 +137,19 @@ double step_seconds(const Gang& gang) {
   const Work& work = gang.work;
   const double p = gang.ranks();
   const double bytes = work.gradient_bytes;
+  const double sent = bytes * work.sent_share;
   const double seconds = gang.batch() / work.samples_per_second;
   Computing computing{.seconds = seconds,
                       .backward = seconds * kBackward / work.accumulate,
                       .a_turn = work.cores_in_turns > 0 ? kTurn : 0,
-                      .in_all = wire_seconds(work, bytes)};
+                      .in_all = wire_seconds(work, sent)};
   if (work.exchange == Exchange::kAllReduce) {
     if (p <= 1) return seconds;
-    computing.in_all = wire_seconds(work, 2 * 2 * (p - 1) / p * bytes);
-    return best_step(computing, bytes, [&](double part) { return all_reduce_seconds(gang, part); });
+    computing.in_all = wire_seconds(work, 2 * 2 * (p - 1) / p * sent);
+    return best_step(computing, sent, [&](double part) { return all_reduce_seconds(gang, part); });
   }
   const double pushed =
-      best_step(computing, bytes, [&](double part) { return push_seconds(gang, part); });
+      best_step(computing, sent, [&](double part) { return push_seconds(gang, part); });
   const double pull = std::max(transfer_seconds(gang, bytes), wire_seconds(work, bytes));
   // Servers agree that all is finite before weights leave; asynchronous ones wait for no other.
   const double agree =
@@ -207,6 +208,8 @@ Estimate estimate(const Work& work, const Network& network, int workers,
   result.samples_per_second = result.ranks * gang.batch() / result.step_seconds;
   result.efficiency = result.samples_per_second / (result.ranks * work.samples_per_second);
   result.seconds = work.samples_in_all / result.samples_per_second;
+  const double by_steps = work.steps_in_all * result.step_seconds;
+  if (by_steps > 0 && (result.seconds == 0 || by_steps < result.seconds)) result.seconds = by_steps;
   result.core_hours = result.seconds * workers * work.cores / 3600;
   return result;
 }

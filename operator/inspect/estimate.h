@@ -33,7 +33,9 @@ struct Work {
   bool batch_is_global = false;  // of all ranks together
   int accumulate = 1;            // batches of a step
   double gradient_bytes = 0;
+  double sent_share = 1;      // of them, where gradients travel in fewer bytes
   double samples_in_all = 0;  // 0: not known
+  double steps_in_all = 0;    // 0: not known; with the samples too, whichever are over first
   int slots = 1;              // ranks of a worker
   double cores = 1;           // of a worker, or its GPUs
   // Of a rank, which compute and exchange by turns; 0: it computes elsewhere, as GPUs do.

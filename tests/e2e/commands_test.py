@@ -209,6 +209,9 @@ class CommandsTest(unittest.TestCase):
         self.assert_refused(2, "is --rate", *estimate("{format: mnist}", "--rate=600", "--seen=1=500"))
         self.assert_refused(2, "--volume is for --measure",
                             *estimate("{format: mnist}", "--rate=600", "--volume=data=/tmp"))
+        own = estimate("{format: mnist}", "--rate=600")
+        (self.place / "estimate.yaml").write_text(GOOD.replace("model: mlp", "modelFile: net.yaml"))
+        self.assert_refused(65, "modelFile: give its --parameters", *own)
         self.assert_refused(65, "--seen 2=9000: 2 workers reach 1[0-9]{3} at most",
                             *estimate("{format: mnist}", "--rate=600", "--seen=2=9000"))
 

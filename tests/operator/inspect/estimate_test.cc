@@ -56,6 +56,29 @@ TEST(Estimate, more_workers_are_faster_and_less_efficient) {
   }
 }
 
+TEST(Estimate, ends_with_the_samples_or_the_steps_whichever_are_over_first) {
+  Work work = resnet50();
+  work.steps_in_all = 10;
+  EXPECT_DOUBLE_EQ(estimate(work, kTenGigabit, 1).seconds, 3.2);
+  work.samples_in_all = 0;
+  EXPECT_DOUBLE_EQ(estimate(work, kTenGigabit, 1).seconds, 3.2);
+  work.samples_in_all = 100;
+  EXPECT_DOUBLE_EQ(estimate(work, kTenGigabit, 1).seconds, 1);
+}
+
+TEST(Estimate, gradients_in_fewer_bytes_take_a_slow_network_less_long) {
+  const Network slow{125e6 / 10, 50e-6};
+  for (const Exchange exchange : {Exchange::kAllReduce, Exchange::kParameterServer}) {
+    Work work = resnet50();
+    work.exchange = exchange;
+    const double whole = estimate(work, slow, 4).step_seconds;
+    work.sent_share = 0.5;
+    const double halves = estimate(work, slow, 4).step_seconds;
+    const bool pulls = exchange == Exchange::kParameterServer;  // weights, exactly
+    EXPECT_NEAR(halves / whole, pulls ? 0.75 : 0.5, 0.03);
+  }
+}
+
 TEST(Estimate, a_global_batch_leaves_each_rank_less_to_compute) {
   Work work = resnet50();
   work.batch = 256;
