@@ -85,11 +85,12 @@ def silent_host(scene):
 
 def tampered_keys(scene, change, *words):
     """Keys that don't fit: no node takes the pods until they are in place. One start that fails is
-    forgiven, the next spends the job's retries."""
+    forgiven, the next spends the job's retries. A launcher gives up after three quarters of the
+    deadline; in the rest, 6 s, a busy node has to start its container."""
     nodes = run("kubectl", "get", "nodes", "-o", "name").split()
     run("kubectl", "cordon", *nodes)
     try:
-        scene.start(mlp("job", runPolicy={"startupDeadlineSeconds": 12, "backoffLimit": 0}))
+        scene.start(mlp("job", runPolicy={"startupDeadlineSeconds": 24, "backoffLimit": 0}))
         secrets = scene.until("secret", lambda: [
             item for item in json.loads(scene.kubectl("get", "secrets", "-o", "json"))["items"]
             if item["metadata"]["name"].startswith("job-keys-")], 20)
@@ -99,10 +100,10 @@ def tampered_keys(scene, change, *words):
         scene.kubectl("replace", "--force", "-f", "-", text=json.dumps(secret))
     finally:
         run("kubectl", "uncordon", *nodes)
-    failure = scene.until("last failure", lambda: scene.status("job").get("lastFailure"), 60)
+    failure = scene.until("last failure", lambda: scene.status("job").get("lastFailure"), 120)
     expect("exit code", failure.get("exitCode"), 69)
     expect_in("message", failure["message"], *words)
-    status = scene.reach("job", "Failed", 60)
+    status = scene.reach("job", "Failed", 90)
     failed = scene.condition("job", "Failed")
     expect("reason", failed["reason"], "BackoffLimitExceeded")
     expect_in("message", failed["message"], *words)

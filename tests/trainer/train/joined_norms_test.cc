@@ -46,17 +46,20 @@ Outcome run_on(int ranks, const MakeBackend& backend, TrainOptions options) {
              {.size = ranks, .training = &images(), .test = &images(), .backend = backend});
 }
 
+// But for rounding, 1e-7; with some instruction sets a relu's input is zero but for that, and its
+// gradient goes or stays: 2e-3. Apart it is 3e-2 and more.
 TEST(JoinedNorms, train_as_one_rank_does_that_has_all_rows) {
-  for (const MakeBackend& backend : {MakeBackend(reference), MakeBackend(onednn)}) {
+  for (const auto& [backend, near] :
+       {std::pair(MakeBackend(reference), 1e-5), std::pair(MakeBackend(onednn), 5e-3)}) {
     const Outcome alone = run_on(1, backend, options_for(1));
     for (const int ranks : {2, 3, 5}) {
       SCOPED_TRACE(ranks);
       const Outcome joined = run_on(ranks, backend, options_for(ranks));
-      EXPECT_LE(relative_distance(alone.weights, joined.weights), 2e-4);
-      EXPECT_NEAR(*joined.told.finished[0].loss, *alone.told.finished[0].loss, 1e-3);
+      EXPECT_LE(relative_distance(alone.weights, joined.weights), near);
+      EXPECT_NEAR(*joined.told.finished[0].loss, *alone.told.finished[0].loss, 2 * near);
       TrainOptions apart = options_for(ranks);
       apart.joins_norms = false;
-      EXPECT_GE(relative_distance(alone.weights, run_on(ranks, backend, apart).weights), 1e-2);
+      EXPECT_GE(relative_distance(alone.weights, run_on(ranks, backend, apart).weights), 2e-2);
     }
   }
 }
@@ -81,7 +84,7 @@ TEST(JoinedNorms, of_a_rank_that_trains_alone_are_its_own) {
   TrainOptions options = options_for(1);
   const Outcome local = run_on(1, onednn, options);
   options.joins_norms = true;
-  EXPECT_LE(relative_distance(local.weights, run_on(1, onednn, options).weights), 2e-4);
+  EXPECT_LE(relative_distance(local.weights, run_on(1, onednn, options).weights), 5e-3);
 }
 
 TEST(JoinedNorms, are_refused_where_there_are_none) {
