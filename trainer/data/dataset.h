@@ -29,8 +29,7 @@ class Dataset {
   virtual std::vector<std::string> class_names() const { return {}; }  // where they have names
   virtual std::int32_t label(std::int64_t id) const = 0;               // 0..classes-1
   // A hash of what the images are, made without decoding any: of their bytes where they lie in
-  // memory, else of their files' names and sizes, and of some of them. 0:
-  // labels say all.
+  // memory, else of their files' names and sizes, and of some of them. 0: labels say all.
   virtual std::uint64_t content_hash() const { return 0; }
   // The image: of the dataset's own memory or made in `scratch`, valid as long as both. Throws
   // BadSample where it alone is broken.
