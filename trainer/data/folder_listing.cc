@@ -220,11 +220,8 @@ std::optional<FolderIndex> read_index(const fs::path& root, const fs::path& file
 fs::path remembered_file(const fs::path& root) {
   std::error_code failed;
   const fs::path real = fs::canonical(root, failed);
-  tensor::Fnv1a hash;
-  for (const char c : real.native())
-    hash.add(static_cast<std::uint32_t>(static_cast<unsigned char>(c)));
   return fs::path("/tmp") / fmt::format("coxswain-{}", geteuid()) /
-         fmt::format("{:016x}.index", hash.hash());
+         fmt::format("{:016x}.index", tensor::fnv1a(real.native()));
 }
 
 bool is_settled(const FolderIndex& index) {

@@ -16,6 +16,16 @@ Tensor integer_list(std::vector<std::int64_t> values) {
           .integers = std::move(values)};
 }
 
+// [begin, end) of a list; below 0: counted from its end.
+Tensor part_of(const std::vector<std::int64_t>& list, std::int64_t begin, std::int64_t end) {
+  const auto size = static_cast<std::int64_t>(list.size());
+  const auto place = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  const std::int64_t first = place(begin);
+  return integer_list({list.begin() + first, list.begin() + std::max(first, place(end))});
+}
+
 bool is_small_integers(const Tensor& tensor) {
   return !is_float(tensor.type) && !tensor.external && tensor.integers.size() <= kMostInShape;
 }
@@ -25,12 +35,7 @@ bool is_small_integers(const Tensor& tensor) {
 Tensor part_of_shape(const Model& model, const Node& node, const std::vector<std::int64_t>& dims) {
   const NodeAttributes attributes(model, node, {"start", "end"});
   const auto size = static_cast<std::int64_t>(dims.size());
-  const auto place = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
-  };
-  const std::int64_t begin = place(attributes.integer("start", 0));
-  const std::int64_t end = std::max(begin, place(attributes.integer("end", size)));
-  return integer_list({dims.begin() + begin, dims.begin() + end});
+  return part_of(dims, attributes.integer("start", 0), attributes.integer("end", size));
 }
 
 Constants::Constants(const Model& model) : model_(model) {
@@ -171,13 +176,7 @@ std::optional<Tensor> Constants::sliced(const Node& node) const {
   const std::vector<std::int64_t> each{1};
   if (!from || !begins || !ends || begins->size() != 1 || ends->size() != 1) return std::nullopt;
   if (input(3).value_or(first) != first || input(4).value_or(each) != each) return std::nullopt;
-  const auto size = static_cast<std::int64_t>(from->size());
-  const auto place = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
-  };
-  const std::int64_t begin = place(begins->front());
-  const std::int64_t end = std::max(begin, place(ends->front()));
-  return integer_list({from->begin() + begin, from->begin() + end});
+  return part_of(*from, begins->front(), ends->front());
 }
 
 std::optional<Tensor> Constants::joined(const Node& node) const {

@@ -16,7 +16,6 @@ namespace coxswain::onnx {
 namespace {
 
 constexpr std::size_t kMostCharacters = 200;
-const std::vector<std::int64_t> kToTheFront{0, 3, 1, 2};
 
 const Port& image_port(const Model& model) {
   const Port* found = nullptr;
@@ -30,6 +29,20 @@ const Port& image_port(const Model& model) {
   }
   if (found == nullptr) refuse(model, "has no input");
   return *found;
+}
+
+// As Keras has them: where a Transpose brings them to the front, or where they are few and rows are
+// more.
+bool has_channels_last(const Model& model) {
+  constexpr std::int64_t kMostColours = 4;
+  const Port& port = image_port(model);
+  if (port.dims.size() != 4) return false;
+  if (port.dims[3] >= 1 && port.dims[3] <= kMostColours && port.dims[1] > kMostColours) return true;
+  return std::ranges::any_of(model.nodes, [&](const Node& node) {
+    const bool reads = std::ranges::count(node.inputs, port.name) > 0;
+    return reads && node.op == "Transpose" &&
+           NodeAttributes(model, node, {"perm"}).integers("perm", {}) == kToTheFront;
+  });
 }
 
 tensor::Shape shape_of_port(const Model& model, bool channels_last) {
@@ -73,24 +86,11 @@ std::string plain(std::string name) {
 
 }  // namespace
 
-// As Keras has them. What brings them to the front says so, of grey ones a Reshape; else that there
-// are a few of them, and more rows.
-bool Translator::has_channels_last(const Port& images) const {
-  constexpr std::int64_t kMostColours = 4;
-  if (images.dims.size() != 4) return false;
-  if (images.dims[3] >= 1 && images.dims[3] <= kMostColours && images.dims[1] > kMostColours)
-    return true;
-  return std::ranges::any_of(model_.nodes, [&](const Node& node) {
-    const bool reads = std::ranges::count(node.inputs, images.name) > 0;
-    return reads && node.op == "Transpose" &&
-           NodeAttributes(model_, node, {"perm"}).integers("perm", {}) == kToTheFront;
-  });
-}
-
 Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
     : model_(model),
       constants_(model),
-      builder_(input ? *input : shape_of_port(model, has_channels_last(image_port(model)))),
+      has_channels_last_(has_channels_last(model)),
+      builder_(input ? *input : shape_of_port(model, has_channels_last_)),
       is_own_input_(!input) {
   constexpr std::int64_t kOldest = 9;
   if (model.opset < kOldest)
@@ -103,7 +103,7 @@ Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
   const Port& port = image_port(model);
   if (!port.dims.empty()) batch_ = port.dims.front();
   values_[port.name] = {
-      .node = builder_.input(), .flat = port.dims.size() == 2, .last = has_channels_last(port)};
+      .node = builder_.input(), .flat = port.dims.size() == 2, .last = has_channels_last_};
   for (const Node& node : model.nodes)
     for (const std::string& name : node.inputs) ++readers_[name];
 }

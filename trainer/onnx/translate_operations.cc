@@ -140,10 +140,12 @@ bool Translator::add_bias(const Node& node) {
   graph::Node* layer = layer_alone(node, constant);
   const Tensor* bias = layer == nullptr ? nullptr : of_each_channel(node, constant);
   if (bias == nullptr) return false;
-  if (std::exchange(layer->bias, true)) {
+  if (layer->bias) {
     Source& own = *std::ranges::find(sources_, layer->name + ".bias", &Source::parameter);
-    if (std::exchange(own.added, bias) != nullptr) return false;
+    if (own.added != nullptr) return false;
+    own.added = bias;
   } else {
+    layer->bias = true;
     take_source(node, {layer->name + ".bias", bias});
   }
   give(node, value(node, 1 - constant));
@@ -279,9 +281,7 @@ void Translator::transpose(const Node& node) {
   const NodeAttributes attributes(model_, node, {"perm"});
   Value x = any_value(node, 0);
   if (x.form != Form::kPadded) x = of_any_order(node, 0);
-  const std::vector<std::int64_t> to_the_front{0, 3, 1, 2};
-  const std::vector<std::int64_t> to_the_end{0, 2, 3, 1};
-  if (x.flat || attributes.integers("perm", {}) != (x.last ? to_the_front : to_the_end))
+  if (x.flat || attributes.integers("perm", {}) != (x.last ? kToTheFront : kToTheEnd))
     refuse(model_, node,
            "known where it brings the channels of images to the end, or back to the front");
   x.last = !x.last;

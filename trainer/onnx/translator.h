@@ -15,6 +15,10 @@ namespace coxswain::onnx {
 
 constexpr auto kInit = graph::WeightInit::kHeNormalIn;  // of a last layer that begins anew
 
+// What a Transpose does to images: channels last become first, and the reverse.
+inline const std::vector<std::int64_t> kToTheFront{0, 3, 1, 2};
+inline const std::vector<std::int64_t> kToTheEnd{0, 2, 3, 1};
+
 // Value. A square window over rows and columns.
 struct Window {
   int kernel = 1;
@@ -127,11 +131,11 @@ class Translator {
   void take_source(const Node& node, Source source);
   int place(const Node& node, int built);  // gives it its shape
   void give(const Node& node, Value value);
-  bool has_channels_last(const Port& images) const;
   const tensor::Shape& shape_of(Value value) { return builder_.node(value.node).shape; }
 
   const Model& model_;
   Constants constants_;
+  bool has_channels_last_;  // the images
   graph::Builder builder_;
   std::int64_t batch_ = -1;
   bool is_own_input_;

@@ -86,19 +86,27 @@ dnnl::normalization_flags flags_of(const Plan& plan, const Node& node) {
   return norm_flags(!plan.program.training || node.joined, fuses_relu(node));
 }
 
+// A norm of `source` by the state's mean and variance, which it writes where they are not given.
+void add_norm(Plan& plan, const NormForward& norm, const State& state, const Tensor& scale_shift,
+              const Tensor& source, const Tensor& output) {
+  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
+                                  {DNNL_ARG_DST, output},
+                                  {DNNL_ARG_MEAN, state.mean},
+                                  {DNNL_ARG_VARIANCE, state.variance}};
+  append(plan, arguments, norm_forward_arguments(dims_of(source.desc)[1]), scale_shift);
+  if (norm.workspace_desc().get_size() > 0)
+    arguments.push_back({DNNL_ARG_WORKSPACE, *state.workspace});
+  plan.tape.add(dnnl::batch_normalization_forward(norm), norm.scratchpad_desc(),
+                std::move(arguments));
+}
+
 // The mean and variance of all ranks' rows.
 void record_joined_moments(Plan& plan, const Node& node, const Tensor& source, State& state) {
   state.joined = std::make_shared<JoinedMoments>(node.shape.c);
   const NormForward own =
       norm_forward(plan.tape.engine(), dnnl::prop_kind::forward_training, source.desc, node.epsilon,
                    norm_flags(false, false), user_scratchpad());
-  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
-                                  {DNNL_ARG_DST, plan.tape.new_tensor(source.desc)},
-                                  {DNNL_ARG_MEAN, state.mean},
-                                  {DNNL_ARG_VARIANCE, state.variance}};
-  append(plan, arguments, norm_forward_arguments(node.shape.c), state.scale_shift);
-  plan.tape.add(dnnl::batch_normalization_forward(own), own.scratchpad_desc(),
-                std::move(arguments));
+  add_norm(plan, own, state, state.scale_shift, source, plan.tape.new_tensor(source.desc));
   const StepState& step = plan.state;
   const auto channels = static_cast<std::size_t>(node.shape.c);
   const std::int64_t rows = node.shape.n;
@@ -149,13 +157,7 @@ void record_missing_gradient(Plan& plan, const Node& node, const State& state, c
       norm_forward(plan.tape.engine(), dnnl::prop_kind::forward_inference, source.desc,
                    node.epsilon, norm_flags(true, false), user_scratchpad());
   const Tensor part = plan.tape.new_tensor(source.desc);
-  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
-                                  {DNNL_ARG_DST, part},
-                                  {DNNL_ARG_MEAN, state.mean},
-                                  {DNNL_ARG_VARIANCE, state.variance}};
-  append(plan, arguments, norm_forward_arguments(node.shape.c), missing);
-  plan.tape.add(dnnl::batch_normalization_forward(norm), norm.scratchpad_desc(),
-                std::move(arguments));
+  add_norm(plan, norm, state, missing, source, part);
   const DataType type = data_type_of(source.desc);
   const auto count = static_cast<std::int64_t>(source.desc.get_size()) / tensor::size_of(type);
   plan.tape.add({gradient.buffer, part.buffer}, [=](const Addresses& addresses) {
@@ -210,17 +212,9 @@ void forward(Plan& plan, const Step& step) {
   }
   if (training && node.joined) record_joined_moments(plan, node, source, state);
   const Tensor output = output_in_place_of(plan, node.inputs[0], source.desc);
-  std::vector<Argument> arguments{{DNNL_ARG_SRC, source},
-                                  {DNNL_ARG_DST, output},
-                                  {DNNL_ARG_MEAN, state.mean},
-                                  {DNNL_ARG_VARIANCE, state.variance}};
-  append(plan, arguments, norm_forward_arguments(node.shape.c), state.scale_shift);
-  if (state.forward.workspace_desc().get_size() > 0) {
+  if (state.forward.workspace_desc().get_size() > 0)
     state.workspace = plan.tape.new_tensor(state.forward.workspace_desc());
-    arguments.push_back({DNNL_ARG_WORKSPACE, *state.workspace});
-  }
-  plan.tape.add(dnnl::batch_normalization_forward(state.forward), state.forward.scratchpad_desc(),
-                std::move(arguments));
+  add_norm(plan, state.forward, state, state.scale_shift, source, output);
   if (node.activation == graph::Activation::kTanh) record_tanh(plan, output);
   if (training) record_statistics(plan, node, state);
   deliver(plan, step.writes[0], output);
