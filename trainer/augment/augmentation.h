@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/augment/affine.h"
+#include "trainer/augment/alternating_flip.h"
 #include "trainer/augment/brightness.h"
 #include "trainer/augment/centre_crop.h"
 #include "trainer/augment/contrast.h"
@@ -36,9 +37,9 @@ namespace coxswain::augment {
 //   settle(image, scratch)          without chance: in evaluation, and in training where there is
 //                                   no apply; absent: the image as it is;
 //   mix(shape, partner, random, image)   instead of both: in training, of two images one.
-using Augmentation = std::variant<Resize, RandomResizedCrop, CentreCrop, PadCrop, Flip, Affine, Hsl,
-                                  Brightness, Contrast, Saturation, Pca, Cutout, Mixup, Cutmix,
-                                  Normalise>;
+using Augmentation =
+    std::variant<Resize, RandomResizedCrop, CentreCrop, PadCrop, Flip, AlternatingFlip, Affine, Hsl,
+                 Brightness, Contrast, Saturation, Pca, Cutout, Mixup, Cutmix, Normalise>;
 
 template <class... Steps>
 constexpr auto names_of(std::type_identity<std::variant<Steps...>>) {

@@ -17,13 +17,14 @@
 namespace coxswain::data {
 namespace {
 
-using coxswain::test::error_of;
-using tensor::Shape;
+using augment::AlternatingFlip;
 using augment::Augmentation;
 using augment::Flip;
 using augment::Normalise;
 using augment::PadCrop;
 using augment::SampleKey;
+using coxswain::test::error_of;
+using tensor::Shape;
 using Mode = augment::PadMode;
 using Offsets = augment::CropOffsets;
 
@@ -192,9 +193,9 @@ TEST(Augment, pads_in_other_ways_and_cuts_other_sizes) {
     return rows;
   };
   EXPECT_THAT(rows_of({.pad = 2, .mode = Mode::kReflect}),
-              ::testing::UnorderedElementsAre(
-                  std::vector{3, 2, 1, 2}, std::vector{2, 1, 2, 3}, std::vector{1, 2, 3, 4},
-                  std::vector{2, 3, 4, 3}, std::vector{3, 4, 3, 2}));
+              ::testing::UnorderedElementsAre(std::vector{3, 2, 1, 2}, std::vector{2, 1, 2, 3},
+                                              std::vector{1, 2, 3, 4}, std::vector{2, 3, 4, 3},
+                                              std::vector{3, 4, 3, 2}));
   EXPECT_THAT(rows_of({.pad = 0, .size = 3}),
               ::testing::UnorderedElementsAre(std::vector{1, 2, 3}, std::vector{2, 3, 4}));
   EXPECT_THAT(rows_of({.pad = 1, .mode = Mode::kFill, .size = 6, .fill = 9}),
@@ -222,6 +223,23 @@ TEST(Augment, flips_half_of_the_images_left_to_right) {
   EXPECT_NEAR(flipped, 2000, 130);
 }
 
+TEST(Augment, alternating_flip_mirrors_each_image_in_every_second_epoch) {
+  const Shape shape{1, 1, 1, 2};
+  int first = 0;
+  for (std::int64_t id = 0; id < 4000; ++id) {
+    const auto in = [&](std::int64_t epoch) {
+      return pixels_of(plain({AlternatingFlip{}}, true, {42, id, epoch}, shape, {1, 2}));
+    };
+    const bool mirrored = in(0) == std::vector{2, 1};
+    const std::vector<int> other = mirrored ? std::vector{1, 2} : std::vector{2, 1};
+    ASSERT_EQ(in(1), other);
+    ASSERT_EQ(in(2), in(0));
+    ASSERT_EQ(in(7), other);
+    first += mirrored ? 1 : 0;
+  }
+  EXPECT_NEAR(first, 2000, 130);
+}
+
 TEST(Augment, draws_anew_for_each_repetition_sample_epoch_and_seed) {
   const Shape shape{1, 1, 1, 2};
   // Two flips undo each other when their draws agree, which happens to half of the samples.
@@ -240,9 +258,8 @@ TEST(Augment, draws_anew_for_each_repetition_sample_epoch_and_seed) {
   };
   const auto by_sample = history([](int i) { return SampleKey{42, i, 0}; });
   const auto by_epoch = history([](int i) { return SampleKey{42, 0, i}; });
-  const auto by_seed = history([](int i) {
-    return SampleKey{static_cast<std::uint64_t>(i), 0, 0};
-  });
+  const auto by_seed =
+      history([](int i) { return SampleKey{static_cast<std::uint64_t>(i), 0, 0}; });
   EXPECT_NE(by_sample, by_epoch);
   EXPECT_NE(by_sample, by_seed);
   for (const auto& text : {by_sample, by_epoch, by_seed}) {
@@ -350,9 +367,8 @@ TEST(Augment, refuses_steps_that_do_not_suit_the_images) {
   const auto error = [&](const Preprocessing& steps) {
     return error_of([&] { Preprocessor(steps, {1, 3, 28, 32}, true); });
   };
-  EXPECT_EQ(
-      error({Normalise{{0.5}, {1}}}),
-      "65 [data] augment: normalise needs as many mean and std as channels (3), got 1 and 1");
+  EXPECT_EQ(error({Normalise{{0.5}, {1}}}),
+            "65 [data] augment: normalise needs as many mean and std as channels (3), got 1 and 1");
   EXPECT_EQ(error({Normalise{{0, 0, 0}, {1, 1, 1}}, Flip{}}),
             "65 [data] augment: normalise must come last, and once");
   EXPECT_EQ(error({Flip{}, PadCrop{28}}),
