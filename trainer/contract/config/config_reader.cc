@@ -100,7 +100,10 @@ class Reader {
   void check() {
     for (const Field& field : kFields) {
       if (field.required && !places_.contains(field.key) && !places_.contains(field.instead)) {
-        fail(root_, std::string(field.key), fmt::format("required: {}", expectation(field)));
+        const std::string instead =
+            field.instead.empty() ? "" : fmt::format(", or {}", field.instead);
+        fail(root_, std::string(field.key),
+             fmt::format("required{}: {}", instead, expectation(field)));
       }
     }
     if (!errors_.empty()) return;
