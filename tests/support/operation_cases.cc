@@ -10,6 +10,18 @@ using graph::Builder;
 
 constexpr graph::WeightInit kInit = graph::WeightInit::kXavierUniform;
 
+// Squeeze and excitation: each channel times what a small network makes of all means.
+int gated(Builder& b, int x, std::int64_t channels, const std::string& name, std::int64_t hidden) {
+  const int mean = b.global_avg_pool(x);
+  const int small = b.silu(b.conv(mean, name + "1", hidden, 1, 1, 0, true, kInit));
+  return b.multiply(x, b.sigmoid(b.conv(small, name + "2", channels, 1, 1, 0, true, kInit)));
+}
+
+int with_more_padding(Builder& b, int x, int extra) {
+  b.node(x).pad_extra = extra;
+  return x;
+}
+
 }  // namespace
 
 std::vector<OperationCase> operation_cases() {
@@ -169,6 +181,73 @@ std::vector<OperationCase> operation_cases() {
          const int x = b.batch_norm(b.conv(0, "c", 12, 3, 1, 1, true, kInit), "n");
          const int y = b.add(b.sigmoid(x), b.silu(x));
          return head(b, b.add(y, b.add(b.hard_swish(x), b.clip(x, -1, 1))));
+       }},
+      {"hard_sigmoid",
+       {1, 4, 5, 5},
+       [=](Builder& b) {
+         const int x =
+             b.hard_sigmoid(b.batch_norm(b.conv(0, "c1", 17, 3, 1, 1, true, kInit), "n1"));
+         return head(b, b.hard_sigmoid(b.conv(x, "c2", 9, 3, 1, 1, true, kInit)));
+       }},
+      {"gated_channels",
+       {1, 3, 7, 6},
+       [=](Builder& b) {
+         const int x = b.silu(b.batch_norm(b.conv(0, "c1", 32, 3, 1, 1, false, kInit), "n1"));
+         return head(b, b.conv(gated(b, x, 32, "s", 8), "c2", 24, 1, 1, 0, true, kInit));
+       }},
+      {"gated_odd_channels",
+       {1, 3, 6, 5},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 21, 3, 1, 1, true, kInit);
+         const int y = gated(b, b.conv(x, "d1", 21, 3, 1, 1, true, kInit, 21), 21, "s", 5);
+         return head(b, b.add(gated(b, y, 21, "t", 3), x));
+       }},
+      {"gated_images",
+       {1, 3, 6, 5},
+       [=](Builder& b) { return head(b, b.multiply(0, b.sigmoid(b.global_avg_pool(0)))); }},
+      {"gated_after_a_pool_in_lanes",
+       {1, 2, 18, 18},
+       [=](Builder& b) {
+         const int x = b.max_pool(b.relu(b.conv(0, "c1", 20, 5, 1, 0, true, kInit)), 2, 2);
+         return head(b, gated(b, x, 20, "s", 4));
+       }},
+      {"products",
+       {1, 4, 5, 7},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 19, 3, 1, 1, true, kInit);
+         const int y = b.multiply(b.tanh(b.conv(0, "c2", 19, 3, 1, 1, true, kInit)), b.sigmoid(x));
+         const int z = b.dense(b.multiply(y, y), "d1", 12, true, kInit);
+         return head(b, b.multiply(z, b.sigmoid(z)));
+       }},
+      {"padded_more_after",
+       {1, 3, 8, 10},
+       [=](Builder& b) {
+         int x = b.relu(with_more_padding(b, b.conv(0, "c1", 16, 3, 2, 0, true, kInit), 1));
+         x = with_more_padding(b, b.conv(x, "d1", 16, 4, 1, 1, false, kInit, 16), 1);
+         x = b.batch_norm(with_more_padding(b, b.conv(x, "c2", 20, 5, 2, 1, false, kInit), 1),
+                          "n1");
+         return head(b, x);
+       }},
+      {"padded_less_after",
+       {1, 3, 8, 7},
+       [=](Builder& b) {
+         const int x = b.relu(with_more_padding(b, b.conv(0, "c1", 20, 5, 1, 2, true, kInit), -2));
+         return head(b, with_more_padding(b, b.max_pool(x, 3, 2, 1), -1));
+       }},
+      {"stem_padded_more_after",
+       {1, 3, 12, 12},
+       [=](Builder& b) {
+         const int x = b.batch_norm(0, "data", 2e-5F, /*fixed_gamma=*/true);
+         return head(b, with_more_padding(b, b.conv(x, "c1", 16, 5, 2, 1, false, kInit), 1));
+       }},
+      {"pools_padded_more_after",
+       {1, 3, 8, 6},
+       [=](Builder& b) {
+         const int x = b.conv(0, "c1", 18, 3, 1, 1, true, kInit);
+         const int largest = with_more_padding(b, b.max_pool(x, 2, 2, 0), 1);
+         const int mean = with_more_padding(b, b.avg_pool(x, 2, 2, 0), 1);
+         const int counted = with_more_padding(b, b.avg_pool(x, 3, 2, 0, true), 2);
+         return head(b, b.concat({largest, mean, counted}));
        }},
       {"global_avg_pool_logits",
        {1, 3, 6, 6},

@@ -102,11 +102,19 @@ class Differentiation {
       if (!has_gradient_[at(to)]) continue;
       program_.steps.push_back({StepKind::kBackwardData,
                                 i,
-                                data_reads(i, gradient),
+                                reads_for(i, input, gradient),
                                 {contribute(i, to)},
                                 {},
                                 static_cast<int>(input)});
     }
+  }
+
+  std::vector<int> reads_for(int i, std::size_t input, int gradient) const {
+    if (!operation(node(i).op).reads_others) return data_reads(i, gradient);
+    std::vector<int> reads = node(i).inputs;
+    reads.erase(reads.begin() + static_cast<std::ptrdiff_t>(input));
+    reads.push_back(gradient);
+    return reads;
   }
 
   // What kBackwardData of a node needs: input, output, d(output), the first two as its rule says.

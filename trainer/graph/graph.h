@@ -24,11 +24,13 @@ enum class Op {
   kTanh,
   kGelu,
   kSigmoid,
-  kSilu,       // x times its sigmoid
-  kHardSwish,  // x * min(max(x + 3, 0), 6) / 6
-  kClip,       // between Node::low and Node::high
+  kSilu,         // x times its sigmoid
+  kHardSwish,    // x * min(max(x + 3, 0), 6) / 6
+  kHardSigmoid,  // min(max(x + 3, 0), 6) / 6
+  kClip,         // between Node::low and Node::high
   kAdd,
-  kConcat,  // along the channels, in the order of its inputs
+  kMultiply,  // by a tensor of the same shape, or by a number for each sample and channel
+  kConcat,    // along the channels, in the order of its inputs
   kMaxPool,
   kAvgPool,  // the mean over the cells of the window that lie inside, or of all: counts_padding
   kGlobalAvgPool,
@@ -78,7 +80,8 @@ struct Node {
   std::int64_t channels = 0;     // Conv2d, Dense: outputs K
   int kernel = 0;                // Conv2d, MaxPool, AvgPool: square window
   int stride = 1;
-  int pad = 0;
+  int pad = 0;                  // before the first row and column
+  int pad_extra = 0;            // so many more after the last
   int groups = 1;               // Conv2d: outputs of one read as many of C/groups inputs
   bool counts_padding = false;  // AvgPool: as zeros
   bool bias = false;            // Conv2d, Dense
@@ -94,6 +97,7 @@ struct Node {
   Activation activation = Activation::kNone;  // set by fuse
   Shape shape = {};                           // of the output; set by infer_shapes
   DataType type = DataType::kFloat32;         // of the output; set by assign_types
+  int pad_after() const { return pad + pad_extra; }
   bool operator==(const Node&) const = default;
 };
 
@@ -188,6 +192,7 @@ class Builder {
   int sigmoid(int x) { return append({.op = Op::kSigmoid, .inputs = {x}}); }
   int silu(int x) { return append({.op = Op::kSilu, .inputs = {x}}); }
   int hard_swish(int x) { return append({.op = Op::kHardSwish, .inputs = {x}}); }
+  int hard_sigmoid(int x) { return append({.op = Op::kHardSigmoid, .inputs = {x}}); }
   int clip(int x, float low, float high) {
     return append({.op = Op::kClip, .inputs = {x}, .low = low, .high = high});
   }
@@ -196,6 +201,7 @@ class Builder {
     return append({.op = Op::kConcat, .inputs = std::move(inputs)});
   }
   int add(int a, int b) { return append({.op = Op::kAdd, .inputs = {a, b}}); }
+  int multiply(int a, int b) { return append({.op = Op::kMultiply, .inputs = {a, b}}); }
   int global_avg_pool(int x) { return append({.op = Op::kGlobalAvgPool, .inputs = {x}}); }
   int flatten(int x) { return append({.op = Op::kFlatten, .inputs = {x}}); }
 

@@ -16,27 +16,36 @@ const Node& input_of(const Graph& graph, const Node& node) {
   return graph.nodes[static_cast<std::size_t>(node.inputs[0])];
 }
 
-// Rows or columns of a window's output: floor((size + 2 pad - kernel) / stride) + 1, 0 when it does
-// not fit.
+std::string pad_text(const Node& node) {
+  if (node.pad_extra == 0) return fmt::format("{}", node.pad);
+  return fmt::format("{}+{}", node.pad, node.pad_after());
+}
+
+std::string window_text(const Node& node) {
+  return fmt::format(" kernel={} stride={} pad={}", node.kernel, node.stride, pad_text(node));
+}
+
+// Rows or columns of a window's output: floor((size + padding - kernel) / stride) + 1, 0 when it
+// does not fit.
 std::int64_t window_output(const Node& node, std::int64_t size) {
-  const std::int64_t room = size + 2 * std::int64_t{node.pad} - node.kernel;
+  const std::int64_t room = size + node.pad + node.pad_after() - node.kernel;
   return room < 0 ? 0 : room / node.stride + 1;
 }
 
 Shape window_shape(const Node& node, const Shape& in, std::int64_t channels) {
-  if (node.kernel < 1 || node.stride < 1 || node.pad < 0 || node.pad >= node.kernel) {
-    refuse(
-        node,
-        fmt::format("window of kernel {}, stride {}, pad {}: kernel and stride must be at least 1, "
-                    "pad below the kernel",
-                    node.kernel, node.stride, node.pad));
+  const int least = std::min(node.pad, node.pad_after());
+  const int most = std::max(node.pad, node.pad_after());
+  if (node.kernel < 1 || node.stride < 1 || least < 0 || most >= node.kernel) {
+    refuse(node, fmt::format("window of{}: kernel and stride must be at least 1, pad below the "
+                             "kernel",
+                             window_text(node)));
   }
   const Shape out{in.n, channels, window_output(node, in.h), window_output(node, in.w)};
   if (out.h < 1 || out.w < 1) {
     refuse(node,
            fmt::format(
                "a {0}x{0} window with pad {1} does not fit its input {2}: the output would be {3}",
-               node.kernel, node.pad, tensor::to_text(in), tensor::to_text(out)));
+               node.kernel, pad_text(node), tensor::to_text(in), tensor::to_text(out)));
   }
   return out;
 }
@@ -73,6 +82,17 @@ Shape add_shape(const Graph& graph, const Node& node) {
   if (a.shape != b.shape) {
     refuse(node, fmt::format("its inputs differ: {} is {}, {} is {}", a.name,
                              tensor::to_text(a.shape), b.name, tensor::to_text(b.shape)));
+  }
+  return a.shape;
+}
+
+Shape multiply_shape(const Graph& graph, const Node& node) {
+  const Node& a = input_of(graph, node);
+  const Node& b = graph.nodes[static_cast<std::size_t>(node.inputs[1])];
+  if (b.shape != a.shape && b.shape != Shape{a.shape.n, a.shape.c, 1, 1}) {
+    refuse(node, fmt::format("{} is {}, {} is {}: must be of the same shape, or one number for "
+                             "each channel",
+                             a.name, tensor::to_text(a.shape), b.name, tensor::to_text(b.shape)));
   }
   return a.shape;
 }
@@ -269,6 +289,8 @@ constexpr std::array kOperations{
               .forward = kTranscendental,
               .backward = kTranscendental},
     Operation{.op = Op::kHardSwish, .name = "hardswish", .shape = same_shape, .reads_input = true},
+    Operation{
+        .op = Op::kHardSigmoid, .name = "hardsigmoid", .shape = same_shape, .reads_input = true},
     Operation{.op = Op::kClip,
               .name = "clip",
               .shape = clip_shape,
@@ -280,6 +302,12 @@ constexpr std::array kOperations{
               .shape = add_shape,
               .passes_gradient = true,
               .fuses = Fuses::kAfter},
+    Operation{.op = Op::kMultiply,
+              .name = "multiply",
+              .shape = multiply_shape,
+              .reads_others = true,
+              .each_input = true,
+              .backward = {1e-5, 1e-5}},
     Operation{.op = Op::kConcat,
               .name = "concat",
               .shape = concat_shape,
@@ -318,9 +346,7 @@ const Operation& operation(Op op) { return kOperations.at(static_cast<std::size_
 std::string attributes_text(const Node& node) {
   std::string text;
   if (node.channels != 0) text += fmt::format(" channels={}", node.channels);
-  if (node.kernel != 0) {
-    text += fmt::format(" kernel={} stride={} pad={}", node.kernel, node.stride, node.pad);
-  }
+  if (node.kernel != 0) text += window_text(node);
   if (node.counts_padding) text += " counts-padding";
   if (node.groups != 1) text += fmt::format(" groups={}", node.groups);
   if (node.op == Op::kClip) text += fmt::format(" low={} high={}", node.low, node.high);

@@ -43,6 +43,7 @@ struct Operation {
   bool weights_apart = false;
   bool reads_input = false;
   bool reads_output = false;
+  bool reads_others = false;     // of `each_input`: the inputs but the one that the step is for
   bool each_input = false;       // one step for every input that needs a gradient: Step::input
   bool passes_gradient = false;  // no step at all: d(output) is every input's gradient as it stands
 

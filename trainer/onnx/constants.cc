@@ -94,6 +94,9 @@ bool Constants::fold(const Node& node) {
   if (node.op == "Slice") result = sliced(node);
   if (node.op == "Unsqueeze" || node.op == "Squeeze" || node.op == "Reshape")
     result = reshaped(node);
+  if (node.op == "Transpose") result = transposed(node);
+  if (node.op == "Mul" || node.op == "Sub") result = computed(node);
+  if (node.op == "ConstantOfShape") result = filled(node);
   if (node.op == "Expand") result = expanded(node);
   if (node.op == "Shape") result = shape(node);
   if (!result) return false;
@@ -163,7 +166,7 @@ std::optional<Tensor> Constants::gathered(const Node& node) const {
   return result;
 }
 
-// The first lengths of a shape, or the last ones.
+// The first lengths of a shape, or the last ones; rows in reverse.
 std::optional<Tensor> Constants::sliced(const Node& node) const {
   const auto input = [&](std::size_t i) {
     const bool given = i < node.inputs.size() && !node.inputs[i].empty();
@@ -175,8 +178,17 @@ std::optional<Tensor> Constants::sliced(const Node& node) const {
   const std::vector<std::int64_t> first{0};
   const std::vector<std::int64_t> each{1};
   if (!from || !begins || !ends || begins->size() != 1 || ends->size() != 1) return std::nullopt;
-  if (input(3).value_or(first) != first || input(4).value_or(each) != each) return std::nullopt;
-  return part_of(*from, begins->front(), ends->front());
+  if (input(3).value_or(first) != first) return std::nullopt;
+  const auto steps = input(4).value_or(each);
+  const auto& dims = find(node.inputs[0])->dims;
+  if (dims.size() == 1 && steps == each) return part_of(*from, begins->front(), ends->front());
+  const bool all =
+      begins->front() == -1 && ends->front() < -static_cast<std::int64_t>(kMostInShape);
+  if (dims.size() != 2 || steps != std::vector<std::int64_t>{-1} || !all) return std::nullopt;
+  Tensor result{.dims = dims, .type = ElementType::kInt64};
+  for (auto end = from->end(); end != from->begin(); end -= dims[1])
+    result.integers.insert(result.integers.end(), end - dims[1], end);
+  return result;
 }
 
 std::optional<Tensor> Constants::joined(const Node& node) const {
@@ -189,13 +201,63 @@ std::optional<Tensor> Constants::joined(const Node& node) const {
   return integer_list(std::move(all));
 }
 
-// A number as a list of one, or the reverse.
+// A number as a list of one, or the reverse; a list as rows.
 std::optional<Tensor> Constants::reshaped(const Node& node) const {
   const auto values = integers(node.inputs[0]);
   if (!values) return std::nullopt;
+  const auto to = node.inputs.size() == 2 ? integers(node.inputs[1]) : std::nullopt;
+  if (node.op == "Reshape" && to && to->size() == 2) {
+    const auto size = static_cast<std::int64_t>(values->size());
+    const std::int64_t length = (*to)[1];
+    if (length < 1 || size % length != 0 || ((*to)[0] != -1 && (*to)[0] != size / length))
+      return std::nullopt;
+    return Tensor{
+        .dims = {size / length, length}, .type = ElementType::kInt64, .integers = *values};
+  }
   if (node.op != "Squeeze") return integer_list(*values);
   if (values->size() != 1) return std::nullopt;
   return Tensor{.dims = {}, .type = ElementType::kInt64, .integers = *values};
+}
+
+std::optional<Tensor> Constants::transposed(const Node& node) const {
+  const auto values = integers(node.inputs[0]);
+  const NodeAttributes attributes(model_, node, {"perm"});
+  const std::vector<std::int64_t> swapped{1, 0};
+  if (!values || attributes.integers("perm", swapped) != swapped) return std::nullopt;
+  const auto& dims = find(node.inputs[0])->dims;
+  if (dims.size() != 2) return std::nullopt;
+  Tensor result{.dims = {dims[1], dims[0]}, .type = ElementType::kInt64};
+  for (std::int64_t column = 0; column < dims[1]; ++column)
+    for (std::int64_t row = 0; row < dims[0]; ++row)
+      result.integers.push_back((*values)[static_cast<std::size_t>(row * dims[1] + column)]);
+  return result;
+}
+
+// Of two numbers.
+std::optional<Tensor> Constants::computed(const Node& node) const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  if (node.inputs.size() != 2) return std::nullopt;
+  const auto a = integers(node.inputs[0]);
+  const auto b = integers(node.inputs[1]);
+  if (!a || !b || a->size() != 1 || b->size() != 1) return std::nullopt;
+  const auto [least, most] = std::minmax({a->front(), b->front()});
+  if (least < -kMost || most > kMost) return std::nullopt;
+  const std::int64_t value = node.op == "Mul" ? a->front() * b->front() : a->front() - b->front();
+  const auto& longer = std::max(find(node.inputs[0])->dims, find(node.inputs[1])->dims);
+  return Tensor{.dims = longer, .type = ElementType::kInt64, .integers = {value}};
+}
+
+// A list of zeros.
+std::optional<Tensor> Constants::filled(const Node& node) const {
+  const auto size = integers(node.inputs[0]);
+  if (!size || size->size() != 1 || size->front() < 0 ||
+      size->front() > static_cast<std::int64_t>(kMostInShape))
+    return std::nullopt;
+  for (const Attribute& attribute : node.attributes) {
+    const auto* value = std::get_if<Tensor>(&attribute.value);
+    if (value == nullptr || value->integers != std::vector<std::int64_t>{0}) return std::nullopt;
+  }
+  return integer_list(std::vector<std::int64_t>(static_cast<std::size_t>(size->front())));
 }
 
 }  // namespace coxswain::onnx

@@ -41,6 +41,9 @@ class Constants {
   std::optional<Tensor> sliced(const Node& node) const;
   std::optional<Tensor> joined(const Node& node) const;
   std::optional<Tensor> reshaped(const Node& node) const;
+  std::optional<Tensor> transposed(const Node& node) const;
+  std::optional<Tensor> computed(const Node& node) const;
+  std::optional<Tensor> filled(const Node& node) const;
   std::optional<Tensor> expanded(const Node& node) const;
   std::optional<Tensor> shape(const Node& node) const;
 

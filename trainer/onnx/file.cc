@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostOutside = 8ULL << 30;  // bytes of external data
-constexpr std::size_t kMostCharacters = 200;
+constexpr std::size_t kMostOfPath = 200;
 
 std::vector<std::byte> read_all(const fs::path& file, std::uint64_t most, const Model& model) {
   checkpoint::PosixFileSystem files;
@@ -42,8 +42,8 @@ class Outside {
     const std::uint64_t bytes = external.bytes.value_or(raw_bytes_of(tensor));
     if (begin > all.size() || bytes > all.size() - begin)
       refuse(model_, fmt::format("tensor {}: {} ends before byte {} + {}",
-                                 printable(tensor.name, kMostCharacters),
-                                 printable(external.location, kMostCharacters), begin, bytes));
+                                 printable(tensor.name, kMostOfPath),
+                                 printable(external.location, kMostOfPath), begin, bytes));
     take_values(tensor, std::span(all).subspan(begin, bytes), model_.where);
   }
 
@@ -57,10 +57,9 @@ class Outside {
     const bool is_within = !failed && fs::path(location).is_relative() &&
                            !fs::relative(file, folder, failed).native().starts_with("..");
     if (location.empty() || !is_within)
-      refuse(model_,
-             fmt::format("tensor {}: its values are in \"{}\", which is no file in the "
-                         "model's folder",
-                         printable(tensor, kMostCharacters), printable(location, kMostCharacters)));
+      refuse(model_, fmt::format("tensor {}: its values are in \"{}\", which is no file in the "
+                                 "model's folder",
+                                 printable(tensor, kMostOfPath), printable(location, kMostOfPath)));
     std::vector<std::byte> bytes = read_all(file, kMostOutside - total_, model_);
     total_ += bytes.size();
     return files_.emplace(location, std::move(bytes)).first->second;

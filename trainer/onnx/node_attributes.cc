@@ -10,15 +10,15 @@ namespace coxswain::onnx {
 
 namespace {
 
-constexpr std::size_t kMostCharacters = 200;
+constexpr std::size_t kMostOfAttribute = 200;
 
 }  // namespace
 
 void refuse(const Model& model, const Node& node, const std::string& what) {
   std::string name = node.name;
   if (name.empty() && !node.outputs.empty()) name = node.outputs.front();
-  refuse(model, fmt::format("node {} ({}): {}", printable(name, kMostCharacters),
-                            printable(node.op, kMostCharacters), what));
+  refuse(model, fmt::format("node {} ({}): {}", printable(name, kMostOfAttribute),
+                            printable(node.op, kMostOfAttribute), what));
 }
 
 NodeAttributes::NodeAttributes(const Model& model, const Node& node,

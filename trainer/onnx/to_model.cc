@@ -67,12 +67,16 @@ class Writer {
         return silu(from, x);
       case graph::Op::kHardSwish:
         return give(from, "HardSwish", x);
+      case graph::Op::kHardSigmoid:
+        return give(from, "HardSigmoid", x, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});
       case graph::Op::kClip:
         return clip(from, x);
       case graph::Op::kConcat:
         return concat(from);
       case graph::Op::kAdd:
-        return add_both(from);
+        return both(from, "Add");
+      case graph::Op::kMultiply:
+        return both(from, "Mul");
       case graph::Op::kMaxPool:
         return give(from, "MaxPool", image(x, from), window(from));
       case graph::Op::kAvgPool: {
@@ -132,7 +136,7 @@ class Writer {
     using List = std::vector<std::int64_t>;
     return {{"kernel_shape", List{from.kernel, from.kernel}},
             {"strides", List{from.stride, from.stride}},
-            {"pads", List{from.pad, from.pad, from.pad, from.pad}}};
+            {"pads", List{from.pad, from.pad, from.pad_after(), from.pad_after()}}};
   }
 
   // A parameter as a tensor of the model, and its name.
@@ -219,12 +223,12 @@ class Writer {
     values_.push_back({from.name, flat});
   }
 
-  void add_both(const graph::Node& from) {
+  void both(const graph::Node& from, std::string op) {
     Value a = values_[static_cast<std::size_t>(from.inputs[0])];
     Value b = values_[static_cast<std::size_t>(from.inputs[1])];
     if (a.flat && !b.flat) a = image(a, from);
     if (b.flat && !a.flat) b = image(b, from);
-    node("Add", from.name, {a.name, b.name});
+    node(std::move(op), from.name, {a.name, b.name});
     values_.push_back({from.name, a.flat});
   }
 

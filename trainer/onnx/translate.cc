@@ -187,8 +187,7 @@ Translator::Value Translator::any_value(const Node& node, std::size_t index) con
 
 Translator::Value Translator::value(const Node& node, std::size_t index) {
   Value found = of_any_order(node, index);
-  const tensor::Shape& shape = shape_of(found);
-  if (shape.h * shape.w == 1 || (found.flat && shape.c == 1)) found.last = false;
+  found.last = is_last(found);
   if (found.last)
     refuse(model_, node,
            fmt::format("reads {}, whose channels are last: known in Transpose, Reshape, Flatten, "
@@ -202,11 +201,20 @@ Translator::Value Translator::of_any_order(const Node& node, std::size_t index) 
   if (found.form == Form::kWhole) return found;
   if (found.form == Form::kSigmoid)
     return values_[node.inputs[index]] = {place(node, builder_.sigmoid(found.node)), found.flat};
+  if (found.form == Form::kHardSigmoid)
+    return values_[node.inputs[index]] = {place(node, builder_.hard_sigmoid(found.node)),
+                                          found.flat};
   const std::string shown = printable(node.inputs[index], kMostCharacters);
   if (found.form == Form::kEnd)
     refuse(model_, node, fmt::format("reads {}, a softmax: known at the end alone", shown));
   refuse(model_, node,
          fmt::format("reads {}, which is known as a part of another operation alone", shown));
+}
+
+// Where it makes a difference.
+bool Translator::is_last(Value value) {
+  const tensor::Shape& shape = shape_of(value);
+  return value.last && shape.h * shape.w != 1 && !(value.flat && shape.c == 1);
 }
 
 Translator::Value Translator::image(const Node& node, std::size_t index) {

@@ -66,9 +66,13 @@ std::optional<float> Translator::bound(const Node& node, const NodeAttributes& a
 
 void Translator::clip(const Node& node) {
   const NodeAttributes attributes(model_, node, {"min", "max"});
-  const Value x = value(node, 0);
+  const Value given = any_value(node, 0);
+  const Value x = given.form == Form::kPlusThree ? given : value(node, 0);
   const auto low = bound(node, attributes, "min", 1);
   const auto high = bound(node, attributes, "max", 2);
+  if (given.form == Form::kPlusThree && (low != 0.0F || high != 6.0F))
+    refuse(model_, node, "adds 3 before it, which is known in a hard sigmoid alone");
+  if (given.form == Form::kPlusThree) return give(node, {x.node, x.flat, Form::kUpToSix});
   if (low == 0.0F && !high) return give(node, {place(node, builder_.relu(x.node)), x.flat});
   if (!low || !high || !std::isfinite(*low) || !std::isfinite(*high))
     refuse(model_, node, "must clip at both ends");
@@ -108,9 +112,43 @@ bool Translator::multiply_gelu(const Node& node, Value a, Value b) {
 bool Translator::multiply_self(const Node& node, Value a, Value b) {
   if (a.form != Form::kWhole) std::swap(a, b);
   if (a.form != Form::kWhole || a.node != b.node) return false;
+  if (b.form == Form::kUpToSix) {
+    give(node, {a.node, a.flat, Form::kSixTimes});
+    return true;
+  }
   if (b.form != Form::kSigmoid && b.form != Form::kHardSigmoid) return false;
   const bool hard = b.form == Form::kHardSigmoid;
   give(node, {place(node, hard ? builder_.hard_swish(a.node) : builder_.silu(a.node)), a.flat});
+  return true;
+}
+
+// Of the same shape, or of images by a number for each channel.
+void Translator::multiply_both(const Node& node) {
+  Value a = of_any_order(node, 0);
+  Value b = of_any_order(node, 1);
+  if (a.flat != b.flat) refuse(model_, node, "multiplies images and what has no rows and columns");
+  if (shape_of(a).h * shape_of(a).w == 1 && shape_of(b) != shape_of(a)) std::swap(a, b);
+  const bool is_gate = !b.flat && shape_of(b).h * shape_of(b).w == 1;
+  const bool flattens = a.flat && shape_of(a) != shape_of(b);
+  if ((!is_gate && is_last(a) != is_last(b)) || (flattens && is_last(a)))
+    refuse(model_, node, "multiplies what has its channels first by what has them last");
+  if (flattens) {
+    a = columns(node, a);
+    b = columns(node, b);
+  }
+  a.node = place(node, builder_.multiply(a.node, b.node));
+  give(node, a);
+}
+
+// A sixth of six times a hard sigmoid or hard-swish.
+bool Translator::scale_part(const Node& node, Value x, double factor) {
+  if ((x.form != Form::kUpToSix && x.form != Form::kSixTimes) || !is_near(factor, 1.0 / 6))
+    return false;
+  if (x.form == Form::kUpToSix) {
+    give(node, {x.node, x.flat, Form::kHardSigmoid});
+  } else {
+    give(node, {place(node, builder_.hard_swish(x.node)), x.flat});
+  }
   return true;
 }
 
@@ -120,7 +158,7 @@ void Translator::multiply(const Node& node) {
     const Value a = any_value(node, 0);
     const Value b = any_value(node, 1);
     if (multiply_gelu(node, a, b) || multiply_self(node, a, b)) return;
-    refuse(model_, node, "multiplies two values: known in Gelu, SiLU and hard-swish alone");
+    return multiply_both(node);
   }
   const std::size_t of_value = is_value(node, 0) ? 0 : 1;
   Value x = any_value(node, of_value);
@@ -130,15 +168,17 @@ void Translator::multiply(const Node& node) {
     refuse(model_, node, "multiplies by what is no constant number, nor one for each channel");
   if (x.form == Form::kTwiceGelu && is_near(*factor, 0.5))
     return give(node, {place(node, builder_.gelu(x.node)), x.flat});
+  if (scale_part(node, x, *factor)) return;
   if (x.form != Form::kWhole) refuse(model_, node, "multiplies, which is known in a Gelu alone");
   give(node, {x.node, x.flat, Form::kScaled, *factor});
 }
 
 void Translator::divide(const Node& node) {
   const NodeAttributes attributes(model_, node, {});
-  const Value x = value(node, 0);
   const auto divisor = constants_.scalar(input_name(node, 1));
   if (!divisor || *divisor == 0) refuse(model_, node, "divides by what is no constant number");
+  if (scale_part(node, any_value(node, 0), 1 / *divisor)) return;
+  const Value x = value(node, 0);
   give(node, {x.node, x.flat, Form::kScaled, 1 / *divisor});
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "trainer/contract/printable.h"
@@ -12,7 +13,7 @@ namespace coxswain::onnx {
 
 namespace {
 
-constexpr std::size_t kMostCharacters = 200;
+constexpr std::size_t kMostOfName = 200;
 
 NodeAttributes of_norm(const Model& model, const Node& node) {
   return NodeAttributes(model, node, {"epsilon", "momentum", "training_mode", "spatial"});
@@ -35,7 +36,9 @@ const std::map<std::string_view, Translator::Rule>& Translator::rules() {
       {"MaxPool", &Translator::max_pool},
       {"AveragePool", &Translator::average_pool},
       {"GlobalAveragePool", &Translator::global_average_pool},
-      {"ReduceMean", &Translator::reduce_mean},
+      {"GlobalMaxPool", &Translator::global_max_pool},
+      {"ReduceMean", &Translator::reduce},
+      {"ReduceMax", &Translator::reduce},
       {"Add", &Translator::sum},
       {"Mul", &Translator::multiply},
       {"Div", &Translator::divide},
@@ -46,6 +49,7 @@ const std::map<std::string_view, Translator::Rule>& Translator::rules() {
       {"Reshape", &Translator::reshape},
       {"Transpose", &Translator::transpose},
       {"Pad", &Translator::pad},
+      {"Slice", &Translator::slice},
       {"Squeeze", &Translator::squeeze},
       {"Unsqueeze", &Translator::unsqueeze},
       {"Shape", &Translator::shape},
@@ -103,12 +107,12 @@ std::vector<std::int64_t> Translator::rows_and_columns(Value image) {
   return {2, 3};
 }
 
-void Translator::reduce_mean(const Node& node) {
+void Translator::reduce(const Node& node) {
   const NodeAttributes attributes(model_, node, {"axes", "keepdims", "noop_with_empty_axes"});
   Value x = of_any_order(node, 0);
   if (x.flat || axes_of(node, attributes) != rows_and_columns(x))
     refuse(model_, node, "its axes must be rows and columns");
-  x.node = place(node, builder_.global_avg_pool(x.node));
+  x.node = over_rows_and_columns(node, x, node.op == "ReduceMax");
   x.flat = attributes.integer("keepdims", 1) == 0;
   x.last = x.last && !x.flat;
   give(node, x);
@@ -190,9 +194,14 @@ void Translator::sum(const Node& node) {
   if (!both) {
     const std::size_t of_value = is_value(node, 0) ? 0 : 1;
     Value x = any_value(node, of_value);
-    if (x.form == Form::kErf && constants_.scalar(input_name(node, 1 - of_value)) == 1.0) {
+    const auto added = constants_.scalar(input_name(node, 1 - of_value));
+    if (x.form == Form::kErf && added == 1.0) {
       x.form = Form::kOnePlusErf;
       return give(node, x);
+    }
+    if (x.form == Form::kWhole && added == 3.0) {
+      x = value(node, of_value);
+      return give(node, {x.node, x.flat, Form::kPlusThree});
     }
     if (add_bias(node)) return;
     refuse(model_, node, "adds a constant that is no bias of the layer before it");
@@ -212,7 +221,7 @@ void Translator::dense(const Node& node, Value x, bool transposed, bool bias) {
   if (!x.flat)
     refuse(model_, node,
            fmt::format("reads {}, which has rows and columns: flatten it before",
-                       printable(node.inputs[0], kMostCharacters)));
+                       printable(node.inputs[0], kMostOfName)));
   const std::string name = weighted_name(node, "fc", {".weight", ".bias"});
   const int made = builder_.dense(x.node, name, weights.dims[transposed ? 1 : 0], bias, kInit);
   give(node, {place(node, made), true});
@@ -288,27 +297,6 @@ void Translator::transpose(const Node& node) {
   give(node, x);
 }
 
-// Zeros around images, for the convolution that reads them.
-void Translator::pad(const Node& node) {
-  constexpr std::int64_t kMost = 1 << 10;
-  const NodeAttributes attributes(model_, node, {"mode", "pads", "value"});
-  Value x = of_any_order(node, 0);
-  const auto given =
-      has_input(node, 1) ? constants_.integers(node.inputs[1]) : attributes.integers("pads", {});
-  const double value = has_input(node, 2) ? constants_.scalar(node.inputs[2]).value_or(1)
-                                          : static_cast<double>(attributes.real("value", 0));
-  const std::int64_t side = given && given->size() == 8 ? (*given)[2] : -1;
-  const std::vector<std::int64_t> around =
-      x.last ? std::vector<std::int64_t>{0, side, side, 0, 0, side, side, 0}
-             : std::vector<std::int64_t>{0, 0, side, side, 0, 0, side, side};
-  if (x.flat || has_input(node, 3) || attributes.text("mode", "constant") != "constant" ||
-      value != 0 || side < 0 || side > kMost || *given != around)
-    refuse(model_, node, "known is as many zeros on each side of images");
-  x.form = Form::kPadded;
-  x.factor = static_cast<double>(side);
-  give(node, x);
-}
-
 void Translator::squeeze(const Node& node) {
   const NodeAttributes attributes(model_, node, {"axes"});
   Value x = of_any_order(node, 0);
@@ -319,14 +307,34 @@ void Translator::squeeze(const Node& node) {
   give(node, x);
 }
 
+// In one node, or in two.
 void Translator::unsqueeze(const Node& node) {
   const NodeAttributes attributes(model_, node, {"axes"});
-  Value x = value(node, 0);
-  if (!x.flat || axes_of(node, attributes) != std::vector<std::int64_t>{2, 3})
+  const std::vector<std::int64_t> axes = axes_of(node, attributes);
+  const Value given = any_value(node, 0);
+  Value x = given.form == Form::kOfRows ? given : value(node, 0);
+  if (x.flat && x.form == Form::kWhole && axes == std::vector<std::int64_t>{2})
+    return give(node, {x.node, true, Form::kOfRows});
+  if (!x.flat || axes != (x.form == Form::kOfRows ? std::vector<std::int64_t>{3}
+                                                  : std::vector<std::int64_t>{2, 3}))
     refuse(model_, node, "its axes must be rows and columns, 2 and 3");
-  x = columns(node, x);
-  x.flat = false;
-  give(node, x);
+  give(node, {columns(node, x).node});
+}
+
+// All of each axis.
+void Translator::slice(const Node& node) {
+  const NodeAttributes attributes(model_, node, {});
+  const auto all = [&](std::size_t index, const auto& is_all) {
+    const auto list = has_input(node, index) ? constants_.integers(node.inputs[index])
+                                             : std::optional(std::vector<std::int64_t>{});
+    return list && std::ranges::all_of(*list, is_all);
+  };
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int32_t>::max();
+  const bool is_whole = all(1, [](std::int64_t begin) { return begin == 0; }) &&
+                        all(2, [](std::int64_t end) { return end >= kEnd; }) &&
+                        all(4, [](std::int64_t step) { return step == 1; });
+  if (!is_whole) refuse(model_, node, "takes a part of images, which is not known");
+  give(node, any_value(node, 0));
 }
 
 void Translator::shape(const Node& node) {

@@ -23,7 +23,8 @@ inline const std::vector<std::int64_t> kToTheEnd{0, 2, 3, 1};
 struct Window {
   int kernel = 1;
   int stride = 1;
-  int pad = 0;
+  int pad = 0;        // before the first row and column
+  int pad_extra = 0;  // so many more after the last
 };
 
 // Builds a graph, node by node. Refers to the model, which must outlive it.
@@ -45,8 +46,12 @@ class Translator {
     kOnePlusErf,   // and 1 more
     kTwiceGelu,    // times x
     kSigmoid,      // an operation of its own, unless x is multiplied by it
-    kHardSigmoid,  // x / 6 + 0.5 between 0 and 1
-    kPadded,       // with `factor` zeros on each side, which a convolution takes for its own
+    kHardSigmoid,  // x / 6 + 0.5 between 0 and 1; likewise
+    kPlusThree,    // x + 3
+    kUpToSix,      // that between 0 and 6: 6 times the hard sigmoid
+    kSixTimes,     // 6 times hard-swish
+    kPadded,       // with zeros around, which the window that reads them takes for its own
+    kOfRows,       // (N, C, 1) of (N, C), on the way to (N, C, 1, 1)
     kEnd,          // softmax, which the loss has
   };
   // `flat`: (N, C * H * W), whatever the shape of the graph's node, which goes on as it was until
@@ -57,6 +62,8 @@ class Translator {
     Form form = Form::kWhole;
     double factor = 1;
     bool last = false;
+    int pad = 0;  // of kPadded: zeros before the first row and column
+    int pad_extra = 0;
   };
   using Rule = void (Translator::*)(const Node& node);
   static const std::map<std::string_view, Rule>& rules();
@@ -74,7 +81,9 @@ class Translator {
   void max_pool(const Node& node);
   void average_pool(const Node& node);
   void global_average_pool(const Node& node);
-  void reduce_mean(const Node& node);
+  void global_max_pool(const Node& node);
+  void reduce(const Node& node);
+  int over_rows_and_columns(const Node& node, Value value, bool maximum);
   void sum(const Node& node);
   void multiply(const Node& node);
   void divide(const Node& node);
@@ -85,6 +94,7 @@ class Translator {
   void reshape(const Node& node);
   void transpose(const Node& node);
   void pad(const Node& node);
+  void slice(const Node& node);
   void squeeze(const Node& node);
   void unsqueeze(const Node& node);
   void shape(const Node& node);
@@ -99,19 +109,22 @@ class Translator {
   Value any_value(const Node& node, std::size_t index) const;
   Value of_any_order(const Node& node, std::size_t index);  // whole, its channels first or last
   Value value(const Node& node, std::size_t index);         // whole, its channels first
-  Value image(const Node& node, std::size_t index);         // (N, C, H, W)
-  Value columns(const Node& node, Value value);             // of one row and column
+  bool is_last(Value value);
+  Value image(const Node& node, std::size_t index);  // (N, C, H, W)
+  Value columns(const Node& node, Value value);      // of one row and column
   const Tensor& weight(const Node& node, std::size_t index, std::size_t dims) const;
   static std::vector<std::int64_t> rows_and_columns(Value image);
   std::vector<std::int64_t> axes_of(const Node& node, const NodeAttributes& attributes) const;
 
+  Value padded_image(const Node& node, const NodeAttributes& attributes);
   Window window_of(const Node& node, const NodeAttributes& attributes, Value value, int kernel);
-  int pad_of(const Node& node, const NodeAttributes& attributes, Value value, const Window& window);
+  void pad_window(const Node& node, const NodeAttributes& attributes, Value value, Window& window);
+  void round_up(const Node& node, const NodeAttributes& attributes, Value value, Window& window);
+  bool gives(const Window& window, Value value, std::int64_t rows, std::int64_t columns);
+  int place_window(const Node& node, int built, const Window& window);
   int kernel_of(const Node& node, const NodeAttributes& attributes) const;
   int equal(const Node& node, std::string_view what, const std::vector<std::int64_t>& values,
             std::size_t count) const;
-  void check_rounding(const Node& node, const NodeAttributes& attributes, Value value,
-                      const Window& window);
 
   void dense(const Node& node, Value x, bool transposed, bool bias);
   graph::Node* layer_alone(const Node& node, std::size_t constant);
@@ -120,6 +133,8 @@ class Translator {
   bool scale_layer(const Node& node, std::size_t constant);
   bool scale_channels(const Node& node, std::size_t constant);
   bool multiply_self(const Node& node, Value a, Value b);
+  void multiply_both(const Node& node);
+  bool scale_part(const Node& node, Value x, double factor);
   std::optional<float> bound(const Node& node, const NodeAttributes& attributes,
                              std::string_view name, std::size_t index) const;
   bool multiply_gelu(const Node& node, Value a, Value b);

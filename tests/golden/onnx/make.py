@@ -55,6 +55,26 @@ class Branches(nn.Module):
         return self.forward(x).log()  # of which softmax makes the same
 
 
+class Gates(nn.Module):
+    """Squeeze and excitation, windows that are padded unevenly or rounded up, products of values."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, stride=2)
+        self.squeeze, self.excite = nn.Conv2d(8, 3, 1), nn.Conv2d(3, 8, 1)
+        self.down, self.up = nn.Linear(8, 3), nn.Linear(3, 8)
+        self.fc, self.gate = nn.Linear(8 * 3 * 3, 6), nn.Linear(8 * 3 * 3, 6)
+        self.fc2 = nn.Linear(6, CLASSES)
+
+    def forward(self, x):
+        x = F.hardswish(self.stem(F.pad(x, (0, 1, 0, 1))))
+        x = x * F.hardsigmoid(self.excite(F.relu(self.squeeze(F.adaptive_avg_pool2d(x, 1)))))
+        x = F.max_pool2d(F.pad(F.relu(x), (1, 0, 1, 0)), 2, stride=2, ceil_mode=True)
+        gate = torch.sigmoid(self.up(F.silu(self.down(x.mean((2, 3))))))
+        x = torch.flatten(gate[:, :, None, None] * x, 1)
+        return self.fc2(torch.tanh(self.fc(x)) * (F.relu6(self.gate(x) + 3) / 6))
+
+
 def images():
     pixel = torch.arange(64).reshape(1, 1, 8, 8)
     channel = torch.arange(3).reshape(1, 3, 1, 1)
@@ -111,7 +131,7 @@ def with_statistics_of(net, file):
 
 def main():
     torch.manual_seed(3)
-    plain, branches = Plain(), Branches()
+    plain, branches, gates = Plain(), Branches(), Gates()
     with torch.no_grad():
         plain.bn2.bias.fill_(1)  # else no Relu before the last layers lets anything through in evaluation
         plain.train()(images().flip(3) * 2)  # running statistics of their own
@@ -125,9 +145,12 @@ def main():
     export(branches.train(), "branches-torchscript", **keep)
     export(branches.train(), "branches-opset13", opset_version=13, **keep)
     export(branches.eval(), "branches-dynamo", dynamo=True)
+    export(gates.train(), "gates-torchscript", **keep)
+    export(gates.train(), "gates-opset13", opset_version=13, **keep)
+    export(gates.train(), "gates-dynamo", dynamo=True, optimize=False, dynamic_shapes=batch)
     lines = []
     for file in sorted(HERE.glob("*.onnx")):
-        net = branches if file.stem.startswith("branches") else plain
+        net = {"branches": branches, "gates": gates}.get(file.stem.split("-")[0], plain)
         lines.append(f"{file.stem} evaluation {evaluation(with_statistics_of(net, file), images()):.7f}")
         if not file.stem.startswith("folded"):
             lines.append(f"{file.stem} training " + " ".join(f"{loss:.7f}" for loss in training(net, images())))

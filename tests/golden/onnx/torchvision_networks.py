@@ -27,6 +27,11 @@ NETWORKS = {  # side of its pictures, learning rate, what its constructor is giv
     "squeezenet1_1": (64, 1e-3, {"dropout": 0.0}),
     "densenet121": (64, 1e-5, {"drop_rate": 0.0}),
     "mobilenet_v2": (64, 1e-7, {"dropout": 0.0}),
+    "mobilenet_v3_small": (64, 1e-7, {"dropout": 0.0}),
+    "efficientnet_b0": (64, 1e-7, {"dropout": 0.0, "stochastic_depth_prob": 0.0}),
+    "regnet_y_400mf": (64, 1e-7, {}),
+    "mnasnet0_5": (64, 1e-9, {"dropout": 0.0}),
+    "googlenet": (64, 1e-7, {"dropout": 0.0, "aux_logits": False, "init_weights": True}),
 }
 
 

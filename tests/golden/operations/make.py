@@ -32,6 +32,16 @@ class Concat(nn.Module):
         return torch.cat([torch.relu(self.a(x)), x, self.b(x)], 1)
 
 
+class SqueezeExcitation(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(4, 2, 1)
+        self.b = nn.Conv2d(2, 4, 1)
+
+    def forward(self, x):
+        return x * nn.functional.hardsigmoid(self.b(torch.relu(self.a(x.mean((2, 3), keepdim=True)))))
+
+
 OPERATIONS = {
     "groups": lambda: nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2),
     "depthwise": lambda: nn.Conv2d(4, 8, 3, padding=1, groups=4, bias=False),
@@ -39,6 +49,10 @@ OPERATIONS = {
     "sigmoid": nn.Sigmoid,
     "silu": nn.SiLU,
     "hard_swish": nn.Hardswish,
+    "hard_sigmoid": nn.Hardsigmoid,
+    "squeeze_excitation": SqueezeExcitation,
+    "padded_more_after": lambda: nn.Sequential(nn.ZeroPad2d((0, 1, 0, 1)), nn.Conv2d(4, 6, 4, stride=2)),
+    "max_pool_rounded_up": lambda: nn.MaxPool2d(2, ceil_mode=True),
     "relu6": nn.ReLU6,
     "gelu": nn.GELU,
     "avg_pool": lambda: nn.AvgPool2d(3, 2, 1, count_include_pad=False),

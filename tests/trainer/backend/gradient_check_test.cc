@@ -116,6 +116,19 @@ const Row kRows[] = {
     {"sigmoid", [](Builder& b, int x) { return b.sigmoid(x); }},
     {"silu", [](Builder& b, int x) { return b.silu(x); }},
     {"hard_swish", [](Builder& b, int x) { return b.hard_swish(x); }},
+    {"hard_sigmoid", [](Builder& b, int x) { return b.hard_sigmoid(x); }},
+    {"multiply", [](Builder& b, int x) { return b.multiply(b.tanh(x), b.sigmoid(x)); }},
+    {"square", [](Builder& b, int x) { return b.multiply(x, x); }},
+    {"gate",
+     [](Builder& b, int x) {
+       return b.multiply(x, b.sigmoid(b.conv(b.global_avg_pool(x), "c", 4, 1, 1, 0, true, kInit)));
+     }},
+    {"conv_padded_more_after",
+     [](Builder& b, int x) {
+       const int y = b.conv(x, "c", 3, 3, 2, 0, true, kInit);
+       b.node(y).pad_extra = 1;
+       return y;
+     }},
     {"clip", [](Builder& b, int x) { return b.clip(x, -0.3F, 0.4F); }},
     {"conv_in_groups_stride_2",
      [](Builder& b, int x) { return b.conv(x, "c", 6, 3, 2, 1, true, kInit, 2); }},

@@ -44,6 +44,26 @@ std::vector<Peer> peers() {
       {"sigmoid", [](Builder& b, int x) { return b.sigmoid(x); }},
       {"silu", [](Builder& b, int x) { return b.silu(x); }},
       {"hard_swish", [](Builder& b, int x) { return b.hard_swish(x); }},
+      {"hard_sigmoid", [](Builder& b, int x) { return b.hard_sigmoid(x); }},
+      {"squeeze_excitation",
+       [](Builder& b, int x) {
+         const int small = b.relu(b.conv(b.global_avg_pool(x), "a", 2, 1, 1, 0, true, kInit));
+         return b.multiply(x, b.hard_sigmoid(b.conv(small, "b", 4, 1, 1, 0, true, kInit)));
+       },
+       {"a.weight", "a.bias", "b.weight", "b.bias"}},
+      {"padded_more_after",
+       [](Builder& b, int x) {
+         const int y = b.conv(x, "c", 6, 4, 2, 0, true, kInit);
+         b.node(y).pad_extra = 1;
+         return y;
+       },
+       {"c.weight", "c.bias"}},
+      {"max_pool_rounded_up",
+       [](Builder& b, int x) {
+         const int y = b.max_pool(x, 2, 2);
+         b.node(y).pad_extra = 1;
+         return y;
+       }},
       {"relu6", [](Builder& b, int x) { return b.relu6(x); }},
       {"gelu", [](Builder& b, int x) { return b.gelu(x); }},
       {"avg_pool", [](Builder& b, int x) { return b.avg_pool(x, 3, 2, 1); }},

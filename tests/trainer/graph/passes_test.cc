@@ -42,13 +42,13 @@ const Refusal kRefusals[] = {
        Builder b({1, 3, 4, 4});
        return b.finish(b.dense(b.avg_pool(b.input(), 2, 2, 2), "fc", 2, true, kInit), 0);
      },
-     {"layer avgpool1", "kernel 2", "pad 2"}},
+     {"layer avgpool1", "kernel=2", "pad=2"}},
     {"stride zero",
      [] {
        Builder b({1, 3, 4, 4});
        return b.finish(b.dense(b.max_pool(b.input(), 2, 0), "fc", 2, true, kInit), 0);
      },
-     {"layer maxpool1", "stride 0"}},
+     {"layer maxpool1", "stride=0"}},
     {"add of different shapes",
      [] {
        Builder b({1, 3, 4, 4});

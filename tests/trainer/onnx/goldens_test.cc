@@ -92,7 +92,7 @@ std::vector<std::unique_ptr<backend::Backend>> backends() {
 }
 
 TEST(Onnx, networks_of_pytorch_and_keras_train_and_score_as_there) {
-  ASSERT_EQ(lines().size(), 14U + 10U);
+  ASSERT_EQ(lines().size(), 20U + 12U);
   for (const auto& backend : backends()) {
     for (const Line& line : lines()) {
       GoldenRun run(*backend, golden(line.name),

@@ -82,8 +82,14 @@ TEST(Onnx, what_is_not_known_is_named_with_its_node) {
          "node relu (Relu): its attribute slope is not known");
   expect([](Model& m) { m.nodes[0].attributes = {{"pads", 1.0F}}; },
          "node /conv/Conv (Conv): its attribute pads is of another kind");
-  expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{0, 0, 1, 1}}}; },
-         "node /conv/Conv (Conv): its pads are 0, 0, 1, 1: must be 4, all the same");
+  expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{0, 1, 1, 1}}}; },
+         "node /conv/Conv (Conv): its pads before are 0, 1: must be 2, all the same");
+  expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{1, 1, 0, 1}}}; },
+         "node /conv/Conv (Conv): its pads after are 0, 1: must be 2, all the same");
+  expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{1, 1}}}; },
+         "node /conv/Conv (Conv): its pads are 1, 1: must be 4, all the same");
+  expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{0, 0, 3, 3}}}; },
+         "node /conv/Conv (Conv): layer conv: window of kernel=3 stride=1 pad=0+3: kernel and");
   const auto transpose = [&](const Ints& perm, const std::string& said) {
     expect(
         [&](Model& m) {
@@ -118,9 +124,25 @@ TEST(Onnx, what_is_not_known_is_named_with_its_node) {
          "node /conv/Conv (Conv): layer conv: 2 groups");
   expect(
       [](Model& m) {
+        m.inputs[0].dims[2] = 9;
         m.nodes[0].attributes = {{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 2}}};
       },
-      "its auto_pad SAME_UPPER pads 8x8 images unevenly");
+      "its auto_pad SAME_UPPER pads rows and columns of 9x8 images differently");
+  expect(
+      [](Model& m) {
+        relu(m).op = "AveragePool";
+        relu(m).attributes = {{"kernel_shape", Ints{3, 3}},
+                              {"strides", Ints{2, 2}},
+                              {"ceil_mode", std::int64_t{1}},
+                              {"count_include_pad", std::int64_t{1}}};
+      },
+      "its ceil_mode gives a window that is not whole at 8x8, which is not known with count_inc");
+  expect(
+      [](Model& m) {
+        m.inputs[0].dims[2] = 9;
+        relu(m).op = "GlobalMaxPool";
+      },
+      "node relu (GlobalMaxPool): takes the maximum of 9x8, which must be square");
   expect([](Model& m) { m.tensors[0] = floats("conv.weight", {4, 3, 3, 1}); },
          "window's sides are 3, 1");
   expect([](Model& m) { m.tensors[0] = floats("conv.weight", {4, 2, 3, 3}); },
@@ -147,9 +169,9 @@ TEST(Onnx, what_is_not_known_is_named_with_its_node) {
   expect([](Model& m) { relu(m).op = "Erf"; }, "node relu (Erf): known in a Gelu alone");
   expect(
       [](Model& m) {
-        relu(m) = {.op = "Mul", .name = "m", .inputs = {"a", "a"}, .outputs = {"b"}};
+        relu(m) = {.op = "Mul", .name = "m", .inputs = {"a", "x"}, .outputs = {"b"}};
       },
-      "node m (Mul): multiplies two values");
+      "node m (Mul): layer multiply1: conv is 1x4x8x8, input is 1x3x8x8: must be of the same");
   expect([](Model& m) { relu(m).op = "Clip"; }, "node relu (Clip): must clip at both ends");
 }
 

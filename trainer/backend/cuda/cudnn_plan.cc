@@ -52,8 +52,11 @@ void output(const Tensor& tensor, const Dims& dims) {
 
 template <class Attributes>
 Attributes window(const Convolution& d) {
-  const Dims pad{d.pad, d.pad};
-  return Attributes().set_padding(pad).set_stride({d.stride, d.stride}).set_dilation({1, 1});
+  return Attributes()
+      .set_pre_padding({d.pad, d.pad})
+      .set_post_padding({d.pad_after, d.pad_after})
+      .set_stride({d.stride, d.stride})
+      .set_dilation({1, 1});
 }
 
 void describe_forward(Plan& plan, const Convolution& d) {
@@ -139,9 +142,9 @@ void CudnnPlan::run(cudnnHandle_t handle, const Operands& o, void* workspace,
 }
 
 std::string to_text(const Convolution& d) {
-  return fmt::format("a convolution of {} to {} with kernel {}, stride {}, pad {} ({}{}{})",
+  return fmt::format("a convolution of {} to {} with kernel {}, stride {}, pad {} and {} ({}{}{})",
                      tensor::to_text(d.x), tensor::to_text(d.y), d.kernel, d.stride, d.pad,
-                     words_of(d.pass), d.bias ? ", bias" : "", d.relu ? ", relu" : "");
+                     d.pad_after, words_of(d.pass), d.bias ? ", bias" : "", d.relu ? ", relu" : "");
 }
 
 }  // namespace coxswain::backend::cuda

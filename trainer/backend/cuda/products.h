@@ -24,7 +24,8 @@ struct Convolution {
   tensor::Shape y;
   int kernel = 1;
   int stride = 1;
-  int pad = 0;
+  int pad = 0;        // before the first row and column
+  int pad_after = 0;  // the last
   bool bias = false;  // of kForward
   bool relu = false;  // of kForward
 };

@@ -128,6 +128,7 @@ Convolution convolution_of(const Node& node, const Shape& in, Pass pass) {
           .kernel = node.kernel,
           .stride = node.stride,
           .pad = node.pad,
+          .pad_after = node.pad_after(),
           .bias = forward && node.bias,
           .relu = forward && node.activation == Activation::kRelu};
 }

@@ -111,6 +111,25 @@ void record_curve(Recording& r, const Step& step, const StepBuffers& b) {
   });
 }
 
+void record_multiply(Recording& r, const Step& step, const StepBuffers& b) {
+  const Node& node = r.node(step.node);
+  const Shape& shape = node.shape;
+  const Factors by{.pixels = shape.h * shape.w,
+                   .channels = shape.c,
+                   .of_pixels = r.node(node.inputs[1]).shape == shape};
+  const bool forward = step.kind == StepKind::kForward;
+  const int values = forward ? b.inputs[0] : b.d_y;
+  const int other = forward ? b.inputs[1] : b.inputs[0];
+  const std::int64_t count =
+      forward ? shape.elements()
+              : r.node(node.inputs[static_cast<std::size_t>(step.input)]).shape.elements();
+  const bool sums = count != shape.elements();
+  r.tape.add({values, other, b.out}, [=, &queue = r.queue](const Addresses& at) {
+    const auto compute = sums ? sum_products : multiply;
+    compute(queue, by, at.at(values), at.at(other), at.at(b.out), count);
+  });
+}
+
 void record_concat(Recording& r, const Step& step, const StepBuffers& b) {
   const Node& node = r.node(step.node);
   const std::int64_t pixels = node.shape.n * node.shape.h * node.shape.w;
@@ -205,10 +224,13 @@ void record_operation(Recording& r, const Step& step, const StepBuffers& b) {
     case Op::kSigmoid:
     case Op::kSilu:
     case Op::kHardSwish:
+    case Op::kHardSigmoid:
     case Op::kClip:
       return record_curve(r, step, b);
     case Op::kAdd:
       return record_sum(r, b.inputs, node.activation, -1, b.out, node.shape.elements());
+    case Op::kMultiply:
+      return record_multiply(r, step, b);
     case Op::kConcat:
       return record_concat(r, step, b);
     case Op::kMaxPool:

@@ -68,11 +68,10 @@ dnnl::primitive_attr with_activation(graph::Activation activation) {
 }
 
 Window window_of(const Node& node) {
-  const Dims pad{node.pad, node.pad};
   return {.kernel = {node.kernel, node.kernel},
           .strides = {node.stride, node.stride},
-          .pad_low = pad,
-          .pad_high = pad};
+          .pad_low = {node.pad, node.pad},
+          .pad_high = {node.pad_after(), node.pad_after()}};
 }
 
 Dims conv_weight_dims(const Node& node, const tensor::Shape& input) {

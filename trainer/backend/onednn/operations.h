@@ -31,8 +31,10 @@ extern const Recorder kGelu;
 extern const Recorder kSigmoid;
 extern const Recorder kSilu;
 extern const Recorder kHardSwish;
+extern const Recorder kHardSigmoid;
 extern const Recorder kClip;
 extern const Recorder kAdd;
+extern const Recorder kMultiply;
 extern const Recorder kConcat;
 extern const Recorder kMaxPool;
 extern const Recorder kAvgPool;
@@ -64,10 +66,14 @@ inline const Recorder& recorder_of(graph::Op op) {
       return kSilu;
     case Op::kHardSwish:
       return kHardSwish;
+    case Op::kHardSigmoid:
+      return kHardSigmoid;
     case Op::kClip:
       return kClip;
     case Op::kAdd:
       return kAdd;
+    case Op::kMultiply:
+      return kMultiply;
     case Op::kConcat:
       return kConcat;
     case Op::kMaxPool:

@@ -87,11 +87,15 @@ void deliver(Plan& plan, int edge, const Tensor& tensor) {
       same_type ? tensor : converted(plan, tensor, plain(to_dims(e.shape), to_type(e.type)));
 }
 
-void record_tanh(Plan& plan, const Tensor& values) {
-  const EltwiseForward tanh = eltwise_forward(plan.tape.engine(), {dnnl::algorithm::eltwise_tanh},
-                                              values.desc, user_scratchpad());
-  plan.tape.add(dnnl::eltwise_forward(tanh), tanh.scratchpad_desc(),
+void record_in_place(Plan& plan, const Tensor& values, const Eltwise& f) {
+  const EltwiseForward kernel =
+      eltwise_forward(plan.tape.engine(), f, values.desc, user_scratchpad());
+  plan.tape.add(dnnl::eltwise_forward(kernel), kernel.scratchpad_desc(),
                 {{DNNL_ARG_SRC, values}, {DNNL_ARG_DST, values}});
+}
+
+void record_tanh(Plan& plan, const Tensor& values) {
+  record_in_place(plan, values, {dnnl::algorithm::eltwise_tanh});
 }
 
 Tensor output_in_place_of(Plan& plan, int reused, const Desc& desc) {

@@ -69,7 +69,9 @@ void copy(Plan& plan, const Tensor& from, const Tensor& to);
 // Makes `tensor` the value of an edge, converted to the edge's type where it computed in another.
 void deliver(Plan& plan, int edge, const Tensor& tensor);
 
-// values = tanh(values), for kernels that can't apply it themselves.
+// values = f(values)
+void record_in_place(Plan& plan, const Tensor& values, const Eltwise& f);
+// tanh, for kernels that can't apply it themselves.
 void record_tanh(Plan& plan, const Tensor& values);
 
 // A tensor like `desc` for the edge a step writes: the memory of `reused` when nobody reads that

@@ -117,8 +117,9 @@ std::optional<LanesConvolution> lanes_convolution(const Program& program, int in
       return std::nullopt;
     }
   }
-  const bool shape = node.stride == 1 && node.pad == 0 && (node.kernel == 3 || node.kernel == 5) &&
-                     node.groups == 1 && node.channels % 16 != 0 && to_type(node.type) == type;
+  const bool shape = node.stride == 1 && node.pad == 0 && node.pad_extra == 0 &&
+                     (node.kernel == 3 || node.kernel == 5) && node.groups == 1 &&
+                     node.channels % 16 != 0 && to_type(node.type) == type;
   const tensor::DataType data =
       type == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
   // Tanh is a pass of its own, over values that bf16 would have rounded already.

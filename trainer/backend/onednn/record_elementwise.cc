@@ -21,6 +21,8 @@ Eltwise eltwise_of(const Node& node) {
       return {dnnl::algorithm::eltwise_swish, 1};
     case graph::Op::kHardSwish:
       return hard_swish();
+    case graph::Op::kHardSigmoid:
+      return {dnnl::algorithm::eltwise_clip_v2, -3, 3};
     case graph::Op::kClip:
       return {dnnl::algorithm::eltwise_clip_v2_use_dst_for_bwd, node.low, node.high};
     default:
@@ -36,6 +38,8 @@ void activation_forward(Plan& plan, const Step& step) {
   const Tensor output = plan.tape.new_tensor(source.desc);
   plan.tape.add(dnnl::eltwise_forward(kernel), kernel.scratchpad_desc(),
                 {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, output}});
+  if (plan.node(step.node).op == graph::Op::kHardSigmoid)
+    record_in_place(plan, output, {dnnl::algorithm::eltwise_linear, 1.F / 6, 0.5F});
   deliver(plan, step.writes[0], output);
 }
 
@@ -51,6 +55,8 @@ void activation_backward(Plan& plan, const Step& step) {
       {{from_output ? DNNL_ARG_DST : DNNL_ARG_SRC, converted(plan, plan.edge(step.reads[0]), desc)},
        {DNNL_ARG_DIFF_DST, converted(plan, plan.edge(step.reads[1]), desc)},
        {DNNL_ARG_DIFF_SRC, gradient}});
+  if (plan.node(step.node).op == graph::Op::kHardSigmoid)
+    record_in_place(plan, gradient, {dnnl::algorithm::eltwise_linear, 1.F / 6});
   deliver(plan, step.writes[0], gradient);
 }
 
@@ -91,6 +97,7 @@ const Recorder kGelu = kActivation;
 const Recorder kSigmoid = kActivation;
 const Recorder kSilu = kActivation;
 const Recorder kHardSwish = kActivation;
+const Recorder kHardSigmoid = kActivation;
 const Recorder kClip = kActivation;
 const Recorder kAdd{.forward = add};
 const Recorder kFlatten{.forward = flatten, .backward_data = flatten};

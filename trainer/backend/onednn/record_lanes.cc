@@ -97,7 +97,8 @@ void record_lanes_data(Plan& plan, const Step& step, const LanesConvolution& con
 }
 
 bool pools_in_lanes(const Node& node) {
-  return node.op == graph::Op::kMaxPool && node.pad == 0 && node.kernel == node.stride;
+  return node.op == graph::Op::kMaxPool && node.pad == 0 && node.pad_extra == 0 &&
+         node.kernel == node.stride;
 }
 
 Tensor record_lanes_pool_forward(Plan& plan, const Step& step) {

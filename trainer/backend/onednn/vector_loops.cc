@@ -8,8 +8,9 @@ namespace coxswain::backend::onednn {
 
 namespace {
 
-constexpr std::int64_t kGrain = 4096;  // elements a thread takes at least
-constexpr std::int64_t kBlock = 256;   // elements summed in registers and first-level cache
+constexpr std::int64_t kGrain = 4096;   // elements a thread takes at least
+constexpr std::int64_t kBlock = 256;    // elements summed in registers and first-level cache
+constexpr std::int64_t kChannels = 64;  // whose sums are in registers and first-level cache
 
 using Bfloat16 = std::uint16_t;
 
@@ -83,6 +84,37 @@ struct MaskBody {
 };
 
 template <typename T>
+struct MultiplyBody {
+  [[gnu::always_inline]] static void run(T* products, const T* values, const T* factors,
+                                         std::int64_t cells, std::int64_t channels) {
+    for (std::int64_t cell = 0; cell < cells; ++cell) {
+      const std::int64_t first = cell * channels;
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < channels; ++i)
+        store(products + first + i, load(values + first + i) * load(factors + i));
+    }
+  }
+};
+
+template <typename T>
+struct SumProductsBody {
+  [[gnu::always_inline]] static void run(T* sums, const T* a, const T* b, std::int64_t cells,
+                                         std::int64_t channels) {
+    for (std::int64_t first = 0; first < channels; first += kChannels) {
+      const std::int64_t count = std::min(kChannels, channels - first);
+      alignas(64) double total[kChannels] = {};
+      for (std::int64_t cell = 0; cell < cells; ++cell) {
+        const std::int64_t at = cell * channels + first;
+        for (std::int64_t i = 0; i < count; ++i)
+          total[i] += static_cast<double>(load(a + at + i)) * static_cast<double>(load(b + at + i));
+      }
+      for (std::int64_t i = 0; i < count; ++i)
+        store(sums + first + i, static_cast<float>(total[i]));
+    }
+  }
+};
+
+template <typename T>
 void add_typed(T* sum, const T* a, const T* b, bool relu, std::int64_t count) {
   in_parallel(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     if (relu) {
@@ -105,6 +137,28 @@ template <typename T>
 void mask_typed(T* y, const T* x, const std::uint8_t* kept, float scale, std::int64_t count) {
   in_parallel(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     run_widest<MaskBody<T>>(y + begin, x + begin, kept + begin, scale, end - begin);
+  });
+}
+
+template <typename T>
+void multiply_typed(T* products, const T* values, const T* factors, const Planes& planes) {
+  const std::int64_t plane = planes.cells * planes.channels;
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / plane);
+  in_parallel(planes.count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p)
+      run_widest<MultiplyBody<T>>(products + p * plane, values + p * plane,
+                                  factors + p * planes.channels, planes.cells, planes.channels);
+  });
+}
+
+template <typename T>
+void sum_products_typed(T* sums, const T* a, const T* b, const Planes& planes) {
+  const std::int64_t plane = planes.cells * planes.channels;
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / plane);
+  in_parallel(planes.count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p)
+      run_widest<SumProductsBody<T>>(sums + p * planes.channels, a + p * plane, b + p * plane,
+                                     planes.cells, planes.channels);
   });
 }
 
@@ -138,6 +192,28 @@ void apply_mask(DataType type, void* y, const void* x, const std::uint8_t* kept,
     mask_typed(static_cast<float*>(y), static_cast<const float*>(x), kept, scale, count);
   } else {
     mask_typed(static_cast<Bfloat16*>(y), static_cast<const Bfloat16*>(x), kept, scale, count);
+  }
+}
+
+void multiply(DataType type, void* products, const void* values, const void* factors,
+              const Planes& planes, bool of_cells) {
+  const Planes own = of_cells ? Planes{planes.count * planes.cells, 1, planes.channels} : planes;
+  if (type == DataType::kFloat32) {
+    multiply_typed(static_cast<float*>(products), static_cast<const float*>(values),
+                   static_cast<const float*>(factors), own);
+  } else {
+    multiply_typed(static_cast<Bfloat16*>(products), static_cast<const Bfloat16*>(values),
+                   static_cast<const Bfloat16*>(factors), own);
+  }
+}
+
+void sum_products(DataType type, void* sums, const void* a, const void* b, const Planes& planes) {
+  if (type == DataType::kFloat32) {
+    sum_products_typed(static_cast<float*>(sums), static_cast<const float*>(a),
+                       static_cast<const float*>(b), planes);
+  } else {
+    sum_products_typed(static_cast<Bfloat16*>(sums), static_cast<const Bfloat16*>(a),
+                       static_cast<const Bfloat16*>(b), planes);
   }
 }
 

@@ -24,6 +24,20 @@ void join_gradients(DataType type, void* sum, std::span<const void* const> parts
 void apply_mask(DataType type, void* y, const void* x, const std::uint8_t* kept, float scale,
                 std::int64_t count);
 
+// Value. (count, cells, channels): channels lie side by side, rows and columns around them.
+struct Planes {
+  std::int64_t count = 0;
+  std::int64_t cells = 0;
+  std::int64_t channels = 0;
+};
+
+// products = values * factors; these are of each cell, or (count, channels).
+void multiply(DataType type, void* products, const void* values, const void* factors,
+              const Planes& planes, bool of_cells);
+
+// sums (count, channels) = a * b summed over the cells, in float64.
+void sum_products(DataType type, void* sums, const void* a, const void* b, const Planes& planes);
+
 // Rounds each to fp16, in place.
 void round_to_halves(float* values, std::int64_t count);
 

@@ -70,6 +70,27 @@ void concat_backward(const Work& w) {
   });
 }
 
+// `factors`: as many as there are values, or one for each plane of rows and columns.
+void multiply(In values, In factors, Out products) {
+  const std::size_t plane = values.size() / factors.size();
+  for (std::size_t i = 0; i < values.size(); ++i) products[i] = values[i] * factors[i / plane];
+}
+
+void multiply_forward(const Work& w) { multiply(w.inputs[0], w.inputs[1], w.out); }
+
+// Of the one input by the other.
+void multiply_backward(const Work& w) {
+  const In other = w.inputs[0];
+  if (w.out.size() == w.d_y.size()) return multiply(w.d_y, other, w.out);
+  const std::size_t plane = w.d_y.size() / w.out.size();
+  for (std::size_t i = 0; i < w.out.size(); ++i) {
+    double sum = 0;
+    for (std::size_t at = i * plane; at < (i + 1) * plane; ++at)
+      sum += static_cast<double>(w.d_y[at]) * other[at];
+    w.out[i] = static_cast<float>(sum);
+  }
+}
+
 void copy_backward(const Work& w) { std::ranges::copy(w.d_y, w.out.begin()); }
 
 template <Activation activation>
@@ -138,6 +159,18 @@ void hard_swish_backward(const Work& w) {
   });
 }
 
+void hard_sigmoid_forward(const Work& w) {
+  std::ranges::transform(w.x(), w.out.begin(), [](double value) {
+    return static_cast<float>(std::clamp(value + 3, 0.0, 6.0) / 6);
+  });
+}
+
+void hard_sigmoid_backward(const Work& w) {
+  std::ranges::transform(w.d_y, w.x(), w.out.begin(), [](double d_y, double value) {
+    return static_cast<float>(value > -3 && value < 3 ? d_y / 6 : 0);
+  });
+}
+
 void clip_forward(const Work& w) {
   std::ranges::transform(w.x(), w.out.begin(), [&](float value) {
     return std::clamp(value, w.node.low, w.node.high);  // NaN stays NaN
@@ -161,8 +194,10 @@ const Loops kGelu{.forward = gelu_forward, .backward_data = gelu_backward};
 const Loops kSigmoid{.forward = sigmoid_forward, .backward_data = sigmoid_backward};
 const Loops kSilu{.forward = silu_forward, .backward_data = silu_backward};
 const Loops kHardSwish{.forward = hard_swish_forward, .backward_data = hard_swish_backward};
+const Loops kHardSigmoid{.forward = hard_sigmoid_forward, .backward_data = hard_sigmoid_backward};
 const Loops kClip{.forward = clip_forward, .backward_data = clip_backward};
 const Loops kAdd{.forward = sum_forward};
+const Loops kMultiply{.forward = multiply_forward, .backward_data = multiply_backward};
 const Loops kConcat{.forward = concat_forward, .backward_data = concat_backward};
 const Loops kFlatten{.forward = sum_forward, .backward_data = copy_backward};
 

@@ -32,7 +32,7 @@ struct NodeParameter {
 struct Work {
   const graph::Node& node;
   Shape in;                     // of the first input; in backward of the step's input
-  std::vector<In> inputs = {};  // the first alone in backward
+  std::vector<In> inputs = {};  // in backward the first, or those that the step reads
   In y = {};
   In d_y = {};
   Out out = {};                    // y in forward, d(input) in backward
@@ -64,8 +64,10 @@ extern const Loops kGelu;
 extern const Loops kSigmoid;
 extern const Loops kSilu;
 extern const Loops kHardSwish;
+extern const Loops kHardSigmoid;
 extern const Loops kClip;
 extern const Loops kAdd;
+extern const Loops kMultiply;
 extern const Loops kConcat;
 extern const Loops kMaxPool;
 extern const Loops kAvgPool;
@@ -97,10 +99,14 @@ inline const Loops& loops_of(graph::Op op) {
       return kSilu;
     case Op::kHardSwish:
       return kHardSwish;
+    case Op::kHardSigmoid:
+      return kHardSigmoid;
     case Op::kClip:
       return kClip;
     case Op::kAdd:
       return kAdd;
+    case Op::kMultiply:
+      return kMultiply;
     case Op::kConcat:
       return kConcat;
     case Op::kMaxPool:

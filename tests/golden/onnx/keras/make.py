@@ -50,6 +50,18 @@ def padded():
         layers.Dense(CLASSES, activation="softmax")])
 
 
+def same():
+    """Windows whose padding is not the same on both sides, a gate for each channel, a greatest of all."""
+    image = layers.Input((8, 8, 3))
+    x = layers.Conv2D(6, 3, strides=2, padding="same", activation="hard_swish")(image)
+    gate = layers.Conv2D(3, 1, activation="relu")(layers.GlobalMaxPooling2D(keepdims=True)(x))
+    x = layers.Multiply()([x, layers.Conv2D(6, 1, activation="hard_sigmoid")(gate)])
+    x = layers.DepthwiseConv2D(5, strides=2, padding="same", activation="relu")(x)
+    x = layers.MaxPooling2D(3, strides=1)(layers.ZeroPadding2D(1)(x))
+    x = layers.MaxPooling2D(2, strides=1, padding="same")(x)
+    return keras.Model(image, layers.Dense(CLASSES, activation="softmax")(layers.Flatten()(x)))
+
+
 def dense():
     """Nothing in the file says that its images have their channels last, but their shape."""
     return keras.Sequential([
@@ -94,7 +106,7 @@ def with_values_of_their_own(net):
 
 def main():
     lines = []
-    for build in (grey, colour, pooled, tutorial, padded, dense):
+    for build in (grey, colour, pooled, tutorial, padded, same, dense):
         keras.utils.set_random_seed(3)
         net, name = with_values_of_their_own(build()), build.__name__
         x = images(net.input_shape[-1])

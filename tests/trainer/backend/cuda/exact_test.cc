@@ -24,10 +24,10 @@ using graph::StepKind;
 constexpr std::uint64_t kSeeds = 16;
 
 bool is_exact(const graph::Program& program, const graph::Step& step) {
-  static const std::set<Op> kExact{Op::kRelu,    Op::kTanh,      Op::kGelu,    Op::kSigmoid,
-                                   Op::kSilu,    Op::kHardSwish, Op::kClip,    Op::kAdd,
-                                   Op::kConcat,  Op::kMaxPool,   Op::kAvgPool, Op::kGlobalAvgPool,
-                                   Op::kFlatten, Op::kDropout};
+  static const std::set<Op> kExact{
+      Op::kRelu,        Op::kTanh,          Op::kGelu,    Op::kSigmoid, Op::kSilu,   Op::kHardSwish,
+      Op::kHardSigmoid, Op::kMultiply,      Op::kClip,    Op::kAdd,     Op::kConcat, Op::kMaxPool,
+      Op::kAvgPool,     Op::kGlobalAvgPool, Op::kFlatten, Op::kDropout};
   return step.kind == StepKind::kJoinGradients ||
          kExact.contains(program.graph.nodes[static_cast<std::size_t>(step.node)].op);
 }

@@ -56,6 +56,10 @@ __device__ float curved(const Curve& f, float x) {
       const double share = shifted < 0 ? 0 : 6 < shifted ? 6 : shifted;
       return static_cast<float>(value * share / 6);
     }
+    case graph::Op::kHardSigmoid: {
+      const double shifted = value + 3;
+      return static_cast<float>((shifted < 0 ? 0 : 6 < shifted ? 6 : shifted) / 6);
+    }
     case graph::Op::kClip:
       return x < f.low ? f.low : f.high < x ? f.high : x;  // NaN stays NaN
     default:
@@ -74,6 +78,8 @@ __device__ float curved_gradient(const Curve& f, float given, float d_y) {
       const double slope = value <= -3 ? 0 : value >= 3 ? 1 : value / 3 + 0.5;
       return static_cast<float>(d_y * slope);
     }
+    case graph::Op::kHardSigmoid:
+      return static_cast<float>(value > -3 && value < 3 ? static_cast<double>(d_y) / 6 : 0);
     case graph::Op::kClip:
       return given > f.low && given < f.high ? d_y : 0;
     default:
@@ -106,6 +112,28 @@ __global__ void join_kernel(Parts parts, Activation activation, const float* y, 
     for (int part = 1; part < parts.count; ++part) sum += parts.from[part][i];
     out[i] =
         y == nullptr ? activated(activation, sum) : sum * derivative_at_output(activation, y[i]);
+  }
+}
+
+__global__ void multiply_kernel(Factors by, const float* a, const float* b, float* y,
+                                std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const std::int64_t sample = i / (by.pixels * by.channels);
+    const std::int64_t factor = sample * by.channels + i % by.channels;
+    y[i] = a[i] * b[by.of_pixels ? i : factor];
+  }
+}
+
+__global__ void sum_products_kernel(Factors by, const float* a, const float* b, float* out,
+                                    std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    const std::int64_t first = i / by.channels * by.pixels * by.channels;
+    double sum = 0;
+    for (std::int64_t pixel = 0; pixel < by.pixels; ++pixel) {
+      const std::int64_t at = first + pixel * by.channels + i % by.channels;
+      sum += static_cast<double>(a[at]) * b[at];
+    }
+    out[i] = static_cast<float>(sum);
   }
 }
 
@@ -182,6 +210,20 @@ void join(const Queue& queue, const Parts& parts, Activation activation, const f
   const cudaLaunchConfig_t config = loop_over(queue, count);
   check(cudaLaunchKernelEx(&config, join_kernel, parts, activation, y, out, count),
         "starting the kernel join");
+}
+
+void multiply(const Queue& queue, const Factors& by, const float* a, const float* b, float* y,
+              std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, multiply_kernel, by, a, b, y, count),
+        "starting the kernel multiply");
+}
+
+void sum_products(const Queue& queue, const Factors& by, const float* a, const float* b,
+                  float* out, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, sum_products_kernel, by, a, b, out, count),
+        "starting the kernel sum_products");
 }
 
 void add_in_order(const Queue& queue, const Additions& additions, float* first, std::int64_t stride,

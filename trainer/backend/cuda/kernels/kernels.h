@@ -49,7 +49,7 @@ void activate_backward(const Queue& queue, Activation activation, const float* y
 void gelu(const Queue& queue, const float* x, float* y, std::int64_t count);
 void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
                    std::int64_t count);
-// Sigmoid, SiLU, HardSwish and Clip. `given` is x or y, as the operation's row says.
+// Sigmoid, SiLU, HardSwish, HardSigmoid and Clip. `given` is x or y, as the operation's row says.
 struct Curve {
   graph::Op op = graph::Op::kSigmoid;
   float low = 0;
@@ -69,6 +69,17 @@ struct Parts {
 };
 void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,
           std::int64_t count);
+// y = a * b; b is (N, C) where it is not (N, pixels, C).
+struct Factors {
+  std::int64_t pixels = 1;
+  std::int64_t channels = 1;
+  bool of_pixels = false;
+};
+void multiply(const Queue& queue, const Factors& by, const float* a, const float* b, float* y,
+              std::int64_t count);
+// out (N, C) = a * b summed over pixels.
+void sum_products(const Queue& queue, const Factors& by, const float* a, const float* b, float* out,
+                  std::int64_t count);
 // parts[into] += parts[from] for each pair, in order; part p are the floats at first + p * stride.
 struct Additions {
   static constexpr int kMost = 256;
