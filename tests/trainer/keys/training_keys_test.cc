@@ -276,7 +276,8 @@ std::string timelines_in(const fs::path& directory) {
     std::ifstream file(entry.path());
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     std::set<std::int64_t> steps;
-    for (const auto& span : report::parse_timeline(text).value())
+    const auto spans = report::parse_timeline(text);
+    for (const auto& span : spans.value())
       if (span.part == "step") steps.insert(span.step);
     found[entry.path().filename()] = fmt::format("steps {}", fmt::join(steps, " "));
   }
