@@ -3,7 +3,8 @@
 add_library(coxswain_options INTERFACE)
 target_include_directories(coxswain_options INTERFACE ${PROJECT_SOURCE_DIR})
 # Without contraction chosen by the compiler: the same sums on every machine of one instruction set.
-foreach(flag -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off)
+# -Wno-subobject-linkage: which takes a source of a unity build for a header.
+foreach(flag -Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-subobject-linkage -ffp-contract=off)
   target_compile_options(coxswain_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
 endforeach()
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # build.sh [--tests] PRESET [TARGET...]: configures once, and after a change of the presets; builds, with ccache where
 # it is there. --tests: the tests too, which need packages of their own (install-dependencies.sh test). The preset cuda
-# takes an installed toolkit (nvcc in PATH) or the wheels of install-dependencies.sh cuda.
+# takes an installed toolkit (nvcc in PATH) or the wheels of install-dependencies.sh cuda. All but the preset dev compile
+# the files of a folder together (a third of the time: headers are most of it), so its files have no name twice; dev
+# compiles each alone, for work on them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 options=()

@@ -26,8 +26,6 @@ constexpr milliseconds kSilentLog{60'000};  // then the connection may be dead: 
 constexpr milliseconds kAnswersWithin{5'000};
 constexpr std::size_t kMostAnswer = 4 << 20;
 
-job::Time now() { return std::chrono::floor<job::Seconds>(std::chrono::system_clock::now()); }
-
 [[noreturn]] void refuse(const std::string& what, const kube::ApiError& error) {
   const char* advice =
       error.code == 403 ? "; the chart's ClusterRole coxswain-inspect holds these rights" : "";
@@ -57,7 +55,7 @@ class ClusterSight : public JobSight {
     if (!object) refuse(fmt::format("TrainingJob {}", name_), object.error());
     inspect::Sighting seen;
     seen.job = *cluster::read_job(*object);
-    seen.now = now();
+    seen.now = std::chrono::floor<job::Seconds>(std::chrono::system_clock::now());
     seen.place = place();
     list_pods(seen);
     if (with_events) list_events(seen);

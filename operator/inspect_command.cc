@@ -25,7 +25,7 @@ namespace {
 
 using inspect::Sighting;
 
-constexpr std::chrono::milliseconds kLookEvery{1000};  // for pods that come
+constexpr std::chrono::milliseconds kPodsEvery{1000};  // for pods that come
 
 std::unique_ptr<JobSight> make_sight(const SightOptions& options) {
   const bool elsewhere =
@@ -102,7 +102,7 @@ class Logs {
       over = !seen || job::is_terminal(seen->job.status);
       if (seen) start_readers(inspect::choose_workers(*seen, {logs_.rank, logs_.previous}));
       over = over || has_failed();
-      if (!over) std::this_thread::sleep_for(kLookEvery);
+      if (!over) std::this_thread::sleep_for(kPodsEvery);
     }
     readers_.clear();  // each to its end
     const std::lock_guard lock(mutex_);

@@ -23,12 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostStory = 8 << 20;
-constexpr std::size_t kMostAnswer = 4 << 20;
+constexpr std::size_t kMostLocalAnswer = 4 << 20;
 constexpr std::size_t kPiece = 64 << 10;
-constexpr std::chrono::milliseconds kLookEvery{100};
-constexpr std::chrono::milliseconds kAnswersWithin{2000};
-
-job::Time now() { return std::chrono::floor<job::Seconds>(std::chrono::system_clock::now()); }
+constexpr std::chrono::milliseconds kLocalEvery{100};
+constexpr std::chrono::milliseconds kLocalAnswersWithin{2000};
 
 std::optional<int> whole_number(std::string_view text) {
   int value = 0;
@@ -131,7 +129,7 @@ class LocalSight : public JobSight {
     inspect::Sighting seen;
     seen.job = story->job;
     seen.events = story->events;
-    seen.now = now();
+    seen.now = std::chrono::floor<job::Seconds>(std::chrono::system_clock::now());
     seen.place = place();
     if (!job::is_terminal(seen.job.status) && !is_alive(*story))
       seen.place += fmt::format("; process {}, which ran it, is gone", story->process);
@@ -157,7 +155,7 @@ class LocalSight : public JobSight {
       const bool last = over;
       look();
       if (last) break;
-      std::this_thread::sleep_for(kLookEvery);
+      std::this_thread::sleep_for(kLocalEvery);
     }
     for (auto& [each, file] : files)
       file.end(
@@ -172,8 +170,8 @@ class LocalSight : public JobSight {
     const auto port =
         whole_number(std::string_view(*text).substr(0, text->find_last_not_of('\n') + 1));
     if (!port) return std::nullopt;
-    return contract::http_get("127.0.0.1", static_cast<std::uint16_t>(*port), path, kAnswersWithin,
-                              kMostAnswer);
+    return contract::http_get("127.0.0.1", static_cast<std::uint16_t>(*port), path,
+                              kLocalAnswersWithin, kMostLocalAnswer);
   }
 
  private:

@@ -31,7 +31,7 @@ using std::chrono::milliseconds;
 
 constexpr int kHttpThreads = 1;  // as fast as eight
 // How long calls under way may take once we are asked to stop.
-constexpr milliseconds kAnswersWithin{2500};
+constexpr milliseconds kLeavesWithin{2500};
 constexpr milliseconds kLeaseReleasedWithin{1000};
 constexpr std::chrono::minutes kTellAgain{1};
 constexpr const char* kLeaseLoop = "renewal of the lease";
@@ -180,10 +180,9 @@ class Operator {
     return {.installation = options_.installation,
             .namespace_unread =
                 [this](const std::string& doubt) {
-                  log_.line(
-                      Severity::kWarning, "namespace not read",
-                      {{"error", doubt},
-                       {"level", std::string(word(options_.installation.pod_security))}});
+                  log_.line(Severity::kWarning, "namespace not read",
+                            {{"error", doubt},
+                             {"level", std::string(word(options_.installation.pod_security))}});
                 },
             .reporter = options_.identity,
             .recorded = [this](const job::TrainingJob& before,
@@ -215,7 +214,7 @@ class Operator {
   }
 
   void count(const job::Status& before, const job::Status& after) {
-    const auto restarted = [&](int job::Restarts::*cause, const char* name) {
+    const auto restarted = [&](int job::Restarts::* cause, const char* name) {
       if (after.restarts.*cause > before.restarts.*cause) metrics_.count_restart(name);
     };
     restarted(&job::Restarts::failure, "failure");
@@ -301,7 +300,7 @@ int run_operator(const OperatorOptions& options) {
   while (!ended(milliseconds(0)) && !signals.next())
     contract::wait_readable({signals.descriptor()}, milliseconds(200));
   leader.request_stop();
-  if (!ended(kAnswersWithin)) running.give_up_calls();
+  if (!ended(kLeavesWithin)) running.give_up_calls();
   if (!ended(kLeaseReleasedWithin)) running.give_up_lease();
   const bool kept = end.get();
   log.line(kept ? Severity::kInfo : Severity::kError, kept ? "stopped" : "lease lost");

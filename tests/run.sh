@@ -78,8 +78,8 @@ if ! $quick; then
   cmake/build.sh --tests cuda coxswain-trainer cuda_plans
 fi
 if $all; then
-  stage "build: every header alone"
-  cmake/build.sh --tests dev all_verify_interface_header_sets
+  stage "build: every file and every header alone"
+  cmake/build.sh --tests dev all all_verify_interface_header_sets
 fi
 if $build; then exit; fi
 

@@ -92,7 +92,7 @@ data::PictureOptions picture_options(const TrainerConfig& config, data::Part par
   return options;
 }
 
-std::unique_ptr<data::Dataset> open(const TrainerConfig& config, data::Part part) {
+std::unique_ptr<data::Dataset> open_dataset(const TrainerConfig& config, data::Part part) {
   const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
   switch (config.data.format) {
     case DataFormat::kMnist: {
@@ -223,11 +223,11 @@ data::PictureOptions test_picture_options(const TrainerConfig& config) {
 }
 
 std::unique_ptr<data::Dataset> open_test_set(const TrainerConfig& config) {
-  return open(config, data::Part::kTest);
+  return open_dataset(config, data::Part::kTest);
 }
 
 std::unique_ptr<data::Dataset> open_training_set(const TrainerConfig& config) {
-  auto dataset = open(config, data::Part::kTraining);
+  auto dataset = open_dataset(config, data::Part::kTraining);
   if (config.data.limit == 0) return dataset;
   return data::first_of(std::move(dataset), config.data.limit);
 }

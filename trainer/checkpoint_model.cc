@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostClasses = 1 << 20;
-constexpr std::size_t kMostCharacters = 200;
+constexpr std::size_t kMostOfText = 200;
 
 // What a checkpoint's own configuration says of the model and of how images are prepared.
 constexpr auto kKeys = std::to_array<std::string_view>(
@@ -35,7 +35,7 @@ std::int64_t number_of(const checkpoint::Loaded& loaded, std::string_view text, 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > most)
     refuse(loaded.path, fmt::format("\"{}\" in its dataset is no number from 1 to {}",
-                                    printable(text, kMostCharacters), most));
+                                    printable(text, kMostOfText), most));
   return number;
 }
 

@@ -13,9 +13,9 @@ namespace coxswain {
 
 namespace {
 
-constexpr std::int64_t kMostClasses = 4096;  // 128 MiB
+constexpr std::int64_t kMostInMatrix = 4096;  // 128 MiB
 constexpr std::size_t kMostInLine = 20;
-constexpr std::size_t kMostCharacters = 24;  // of a class name
+constexpr std::size_t kMostInTable = 24;  // of a class name
 
 using Json = nlohmann::ordered_json;
 
@@ -23,10 +23,10 @@ using Json = nlohmann::ordered_json;
 
 Confusion::Confusion(std::int64_t classes, std::vector<std::string> names)
     : classes_(static_cast<std::size_t>(classes)), names_(std::move(names)) {
-  if (classes > kMostClasses)
+  if (classes > kMostInMatrix)
     throw Error(ExitCode::kBadInput,
                 fmt::format("[eval] --per-class takes at most {} classes, here are {}",
-                            kMostClasses, classes));
+                            kMostInMatrix, classes));
   counts_.resize(classes_ * classes_);
 }
 
@@ -41,8 +41,7 @@ std::int64_t Confusion::samples(std::size_t label) const {
 }
 
 std::string Confusion::name(std::size_t label) const {
-  return label < names_.size() ? printable(names_[label], kMostCharacters)
-                               : fmt::format("{}", label);
+  return label < names_.size() ? printable(names_[label], kMostInTable) : fmt::format("{}", label);
 }
 
 std::string Confusion::to_text() const {

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostAtOnce = 32;
-constexpr std::size_t kMostCharacters = 200;  // of a class name
+constexpr std::size_t kMostOfName = 200;  // of a class name
 
 tensor::Shape picture_shape_of(const checkpoint::Loaded& loaded) {
   const tensor::Shape shape = shape_of(loaded);
@@ -61,7 +61,7 @@ class Printer {
     for (const std::size_t i : order)
       text += fmt::format(
           "{}{} {:.2f} %", text.empty() ? "" : ", ",
-          i < names_.size() ? printable(names_[i], kMostCharacters) : fmt::format("class {}", i),
+          i < names_.size() ? printable(names_[i], kMostOfName) : fmt::format("class {}", i),
           100 * probabilities[i]);
     fmt::print("{}: {}\n", printable(path, 4096), text);
   }

@@ -30,8 +30,8 @@ namespace coxswain {
 
 namespace {
 
-constexpr int kServerComesBack = 120;          // seconds
-constexpr std::size_t kMostCharacters = 2000;  // of an error, on the terminal and in its message
+constexpr int kServerComesBack = 120;       // seconds
+constexpr std::size_t kMostOfError = 2000;  // of an error, on the terminal and in its message
 
 using contract::lookup_environment;
 using contract::WorkerEnv;
@@ -264,7 +264,7 @@ class RankProcess {
   // Called by whichever thread notices first.
   [[noreturn]] void leave(const Error& error, const std::string& reason) {
     if (leaving_.test_and_set()) pause();
-    const std::string text = printable(error.what(), kMostCharacters);
+    const std::string text = printable(error.what(), kMostOfError);
     fmt::print(stderr, "coxswain-trainer: rank {}: {}\n", rank_.load(), text);
     std::fflush(nullptr);
     leave_message(error.code(), reason, text);

@@ -19,9 +19,9 @@ using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr seconds kAskAgain{5};
-constexpr seconds kAnswerWithin{30};
+constexpr seconds kHostAnswersWithin{30};
 constexpr seconds kCarryWithin{600};
-constexpr milliseconds kLongestWait{60'000};
+constexpr milliseconds kLongestRest{60'000};
 constexpr int kLacksProgram = 77;
 
 // Where the program is on a host, for sh there.
@@ -44,7 +44,7 @@ std::string carry_script(const Package& package) {
 
 // By what name others find it: what ssh's configuration makes of it.
 std::string address_of(const std::string& host) {
-  contract::Question question({"ssh", "-G", host}, {}, kAnswerWithin);
+  contract::Question question({"ssh", "-G", host}, {}, kHostAnswersWithin);
   if (question.wait() == 0) {
     std::istringstream in(question.heard());
     for (std::string line; std::getline(in, line);)
@@ -132,7 +132,7 @@ class HostPool::Host {
   void ask() {
     carries_ = false;
     question_.emplace(contract::ssh_command(name_, check_script(package_)),
-                      std::map<std::string, std::string>(), kAnswerWithin);
+                      std::map<std::string, std::string>(), kHostAnswersWithin);
   }
 
   void carry() {
@@ -216,7 +216,7 @@ std::vector<int> HostPool::descriptors() const {
 }
 
 milliseconds HostPool::look_within() const {
-  auto next = Clock::now() + kLongestWait;
+  auto next = Clock::now() + kLongestRest;
   for (const Host& host : hosts_)
     if (const auto again = host.look_again()) next = std::min(next, *again);
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - Clock::now()));

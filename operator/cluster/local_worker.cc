@@ -13,7 +13,7 @@ namespace coxswain::cluster {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{20};  // for ranks that announce themselves
+constexpr std::chrono::milliseconds kRanksEvery{20};  // for ranks that announce themselves
 constexpr std::chrono::seconds kLaunchPatience{15};
 constexpr int kKilled = 128 + SIGKILL;
 
@@ -121,7 +121,7 @@ std::optional<LocalWorker::Clock::time_point> LocalWorker::look_again() const {
     next = std::min(next.value_or(*tell_time_), *tell_time_);
   }
   if (supervises_ && !ranks_.complete()) {
-    const auto soon = Clock::now() + kLookEvery;
+    const auto soon = Clock::now() + kRanksEvery;
     next = std::min(next.value_or(soon), soon);
   }
   return next;

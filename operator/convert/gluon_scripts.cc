@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kWeightDecay = 5e-4;
 
-void begin(Draft& draft) {
+void begin_gluon(Draft& draft) {
   draft.put("training", Json{{"model", "d2l-resnet18"},
                              {"epochs", 1},
                              {"batchSize", 1},
@@ -32,7 +32,7 @@ void begin(Draft& draft) {
 
 // gluon divides by the batch of one worker, so the sum over workers is their number times the mean;
 // what decays isn't summed.
-void end(const Launch& launch, Draft& draft) {
+void end_gluon(const Launch& launch, Draft& draft) {
   use_servers(launch, draft);
   draft.put("training.optimizer.weightDecay", kWeightDecay / ranks_of(draft));
   read_from_claim(draft, "cifar10");
@@ -45,12 +45,16 @@ void end(const Launch& launch, Draft& draft) {
              "800 images; `steps` ends a run earlier");
 }
 
-constexpr auto kScripts = std::to_array<Script>({
-    {"multimachine_cifar10_train.py", "D2L's multimachine_cifar10_train.py", {}, begin, end},
+constexpr auto kGluonScripts = std::to_array<Script>({
+    {"multimachine_cifar10_train.py",
+     "D2L's multimachine_cifar10_train.py",
+     {},
+     begin_gluon,
+     end_gluon},
 });
 
 }  // namespace
 
-std::span<const Script> gluon_scripts() { return kScripts; }
+std::span<const Script> gluon_scripts() { return kGluonScripts; }
 
 }  // namespace coxswain::convert

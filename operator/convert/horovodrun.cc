@@ -10,10 +10,10 @@ namespace {
 
 constexpr const char* kTuning =
     "nothing is polled here; communication.bucketBytes: auto measures at the start";
-constexpr const char* kOurs = "the operator makes the pods find each other";
+constexpr const char* kOperatorDoes = "the operator makes the pods find each other";
 using enum Outcome;
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kHorovodrunOptions = std::to_array<Option>({
     {.names = "-np --num-proc", .answer = "{} ranks", .take = say<kRanks>},
     {.names = "-H --hosts",
      .answer = "their slots; the operator writes the hostfile",
@@ -39,12 +39,15 @@ constexpr auto kOptions = std::to_array<Option>({
     {.names = "--mpi-args --mpi-threads-disable -p --ssh-port -i --ssh-identity-file "
               "--network-interface --network-interfaces",
      .outcome = kNotNeeded,
-     .answer = kOurs},
+     .answer = kOperatorDoes},
     {.names = "--gloo",
      .values = 0,
      .outcome = kMind,
      .answer = "ranks are started by Open MPI: the image needs a Horovod that was built with it"},
-    {.names = "--mpi --jsrun --check-build", .values = 0, .outcome = kNotNeeded, .answer = kOurs},
+    {.names = "--mpi --jsrun --check-build",
+     .values = 0,
+     .outcome = kNotNeeded,
+     .answer = kOperatorDoes},
     {.names = "--output-filename", .outcome = kNotNeeded, .answer = "each pod has its own log"},
     {.names = "--verbose -v --disable-cache -prefix-timestamp --prefix-output-with-timestamp",
      .values = 0,
@@ -87,7 +90,8 @@ constexpr auto kOptions = std::to_array<Option>({
 }  // namespace
 
 const Dialect& horovodrun() {
-  static constexpr Dialect dialect{"horovodrun", Starter::kMpi, OptionStyle::kArgparse, kOptions};
+  static constexpr Dialect dialect{"horovodrun", Starter::kMpi, OptionStyle::kArgparse,
+                                   kHorovodrunOptions};
   return dialect;
 }
 

@@ -7,11 +7,11 @@ namespace coxswain::convert {
 
 namespace {
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kKerasOptions = std::to_array<Option>({
     {.names = "--batch-size", .key = "training.batchSize"},
 });
 
-void begin(Draft& draft) {
+void begin_keras(Draft& draft) {
   draft.put("training", Json{{"model", "keras-cnn"},
                              {"epochs", 8},
                              {"batchSize", 256},
@@ -19,18 +19,18 @@ void begin(Draft& draft) {
                              {"data", {{"format", "mnist"}, {"lastBatch", "rollover"}}}});
 }
 
-void end(const Launch&, Draft& draft) {
+void end_keras(const Launch&, Draft& draft) {
   draft.note(Outcome::kMind, "tf.optimizers.Adam()",
              "its rate doesn't grow with the ranks; lrSchedule: {scaling: linear, warmupEpochs: 1} "
              "keeps the accuracy that more ranks cost the lab");
 }
 
-constexpr auto kScripts = std::to_array<Script>({
-    {"cnn_fmnist.py", "the Keras lab's cnn_fmnist.py", kOptions, begin, end},
+constexpr auto kKerasScripts = std::to_array<Script>({
+    {"cnn_fmnist.py", "the Keras lab's cnn_fmnist.py", kKerasOptions, begin_keras, end_keras},
 });
 
 }  // namespace
 
-std::span<const Script> keras_scripts() { return kScripts; }
+std::span<const Script> keras_scripts() { return kKerasScripts; }
 
 }  // namespace coxswain::convert

@@ -24,7 +24,7 @@ void variable(Draft& draft, const std::vector<std::string>& values) {
 
 using enum Outcome;
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kLaunchPyOptions = std::to_array<Option>({
     {.names = "-n --num-workers",
      .answer = "replicaSpecs.Worker.replicas: {}",
      .take = say<kNodes>},
@@ -55,7 +55,8 @@ constexpr auto kOptions = std::to_array<Option>({
 }  // namespace
 
 const Dialect& launch_py() {
-  static constexpr Dialect dialect{"launch.py", Starter::kMxnet, OptionStyle::kArgparse, kOptions};
+  static constexpr Dialect dialect{"launch.py", Starter::kMxnet, OptionStyle::kArgparse,
+                                   kLaunchPyOptions};
   return dialect;
 }
 

@@ -24,7 +24,7 @@ void implementation(Foreign& foreign, const std::string&, const Json& value) {
                            "Open MPI 4 and 5 alone: build the program with Open MPI");
 }
 
-constexpr auto kRows = std::to_array<FieldRow>({
+constexpr auto kMpiRows = std::to_array<FieldRow>({
     {.path = "spec.slotsPerWorker", .key = "slotsPerWorker"},
     {.path = "spec.runLauncherAsWorker",
      .answer = "worker 0 launches and trains, always",
@@ -147,15 +147,15 @@ void finish_mpi(Foreign& foreign, const std::string& launcher, const std::string
 
 namespace {
 
-void finish(Foreign& foreign) { finish_mpi(foreign, "Launcher", "Worker"); }
+void finish_mpi_job(Foreign& foreign) { finish_mpi(foreign, "Launcher", "Worker"); }
 
-constexpr auto kKinds = std::to_array<Kind>({
-    {"kubeflow.org/v2beta1", "MPIJob", kRows, finish},
-    {"kubeflow.org/v1", "MPIJob", kRows, finish},
+constexpr auto kMpiKinds = std::to_array<Kind>({
+    {"kubeflow.org/v2beta1", "MPIJob", kMpiRows, finish_mpi_job},
+    {"kubeflow.org/v1", "MPIJob", kMpiRows, finish_mpi_job},
 });
 
 }  // namespace
 
-std::span<const Kind> mpi_kinds() { return kKinds; }
+std::span<const Kind> mpi_kinds() { return kMpiKinds; }
 
 }  // namespace coxswain::convert

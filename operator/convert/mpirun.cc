@@ -31,7 +31,7 @@ constexpr const char* kPinned =
 constexpr const char* kOutput = "each pod has its own log";
 using enum Outcome;
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kMpirunOptions = std::to_array<Option>({
     {.names = "-np -n -c", .answer = "{} ranks", .take = say<kRanks>},
     {.names = "-H -host -hosts",
      .answer = "their slots; the operator writes the hostfile",
@@ -87,7 +87,7 @@ constexpr auto kOptions = std::to_array<Option>({
 }  // namespace
 
 const Dialect& mpirun() {
-  static constexpr Dialect dialect{"mpirun", Starter::kMpi, OptionStyle::kMpi, kOptions};
+  static constexpr Dialect dialect{"mpirun", Starter::kMpi, OptionStyle::kMpi, kMpirunOptions};
   return dialect;
 }
 

@@ -13,7 +13,7 @@ void mode(Foreign& foreign, const std::string&, const Json& value) {
   if (value != "MXTrain") foreign.draft.no_place("jobMode: " + value.dump(), "only MXTrain trains");
 }
 
-constexpr auto kRows = std::to_array<FieldRow>({
+constexpr auto kMxRows = std::to_array<FieldRow>({
     {.path = "spec.jobMode", .outcome = kNotNeeded, .answer = "a job trains", .take = mode},
     {.path = "spec.mxReplicaSpecs.*.replicas", .take = take_replicas},
     {.path = "spec.mxReplicaSpecs.*.template", .take = take_template},
@@ -50,12 +50,13 @@ void finish_mxnet(Foreign& foreign, const std::string& worker, const std::string
 
 namespace {
 
-void finish(Foreign& foreign) { finish_mxnet(foreign, "Worker", "Server"); }
+void finish_mx_job(Foreign& foreign) { finish_mxnet(foreign, "Worker", "Server"); }
 
-constexpr auto kKinds = std::to_array<Kind>({{"kubeflow.org/v1", "MXJob", kRows, finish}});
+constexpr auto kMxKinds =
+    std::to_array<Kind>({{"kubeflow.org/v1", "MXJob", kMxRows, finish_mx_job}});
 
 }  // namespace
 
-std::span<const Kind> mxnet_kinds() { return kKinds; }
+std::span<const Kind> mxnet_kinds() { return kMxKinds; }
 
 }  // namespace coxswain::convert

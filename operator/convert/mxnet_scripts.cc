@@ -37,7 +37,7 @@ void unless_off(Draft& draft, const std::vector<std::string>& values) {
     draft.no_place("a distortion of images that is on", "write the like into data.augment by hand");
 }
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kMxnetOptions = std::to_array<Option>({
     {.names = "--network", .answer = "training.model", .take = keep<kNetwork>},
     {.names = "--num-layers", .answer = "training.model", .take = keep<kLayers>},
     {.names = "--gpus",
@@ -138,7 +138,7 @@ constexpr auto kOptions = std::to_array<Option>({
     {.names = "--add-stn", .values = 0, .outcome = kNoPlace, .answer = "no such layer"},
 });
 
-void begin(Draft& draft, Json training) {
+void begin_mxnet(Draft& draft, Json training) {
   draft.put("training", std::move(training));
   draft.put("training.batchSize", 128);
   draft.put("training.optimizer", Json{{"name", "sgd"},
@@ -150,7 +150,7 @@ void begin(Draft& draft, Json training) {
 }
 
 void begin_cifar10(Draft& draft) {
-  begin(draft, Json{{"epochs", 300}, {"data", {{"format", "cifar10"}}}});
+  begin_mxnet(draft, Json{{"epochs", 300}, {"data", {{"format", "cifar10"}}}});
   draft.put("script", Json{{kNetwork, "resnet"},
                            {kLayers, "110"},
                            {kDrops, "200,250"},
@@ -160,12 +160,12 @@ void begin_cifar10(Draft& draft) {
 }
 
 void begin_mnist(Draft& draft) {
-  begin(draft, Json{{"epochs", 20}, {"data", {{"format", "mnist"}}}});
+  begin_mxnet(draft, Json{{"epochs", 20}, {"data", {{"format", "mnist"}}}});
   draft.put("script", Json{{kNetwork, "mlp"}, {kDrops, "10"}, {kBatch, "64"}});
 }
 
 void begin_imagenet(Draft& draft) {
-  begin(draft, Json{{"epochs", 80}});
+  begin_mxnet(draft, Json{{"epochs", 80}});
   draft.put("training.optimizer.lr", 0.1);
   draft.put("script", Json{{kNetwork, "resnet"}, {kLayers, "50"}, {kDrops, "30,60"}});
 }
@@ -287,7 +287,7 @@ void set_others(Draft& draft) {
              "theirs is of sums: set gradientReduction: mxnet-sum, or a smaller threshold");
 }
 
-void end(const Launch& launch, Draft& draft) {
+void end_mxnet(const Launch& launch, Draft& draft) {
   set_schedule(draft);
   set_optimizer(draft);
   set_batch(draft);
@@ -315,7 +315,7 @@ void end_cifar10(const Launch& launch, Draft& draft) {
                "cut and mirrored images without being asked until MXNet 1.0, and not since: "
                "training.data.augment is as before; --random-crop 0 --random-mirror 0 is as since");
   draft.note(kMind, "volumes.data", "the claim cifar10 must hold CIFAR-10's binary batches");
-  end(launch, draft);
+  end_mxnet(launch, draft);
 }
 
 void end_mnist(const Launch& launch, Draft& draft) {
@@ -323,7 +323,7 @@ void end_mnist(const Launch& launch, Draft& draft) {
   if (network != "mlp" && network != "lenet")
     draft.no_place("--network " + network, "the trainer has mlp and lenet for this data");
   draft.put("training.model", network);
-  end(launch, draft);
+  end_mxnet(launch, draft);
 }
 
 void end_imagenet(const Launch& launch, Draft& draft) {
@@ -335,17 +335,17 @@ void end_imagenet(const Launch& launch, Draft& draft) {
              "the claim imagenet must hold train.rec and val.rec; without --random-resized-crop "
              "their pictures must be of 224 x 224");
   draft.note(kMind, "training.model", "torchvision's, which is not MXNet's in all layers");
-  end(launch, draft);
+  end_mxnet(launch, draft);
 }
 
-constexpr auto kScripts = std::to_array<Script>({
-    {"train_cifar10.py", "MXNet's train_cifar10.py", kOptions, begin_cifar10, end_cifar10},
-    {"train_mnist.py", "MXNet's train_mnist.py", kOptions, begin_mnist, end_mnist},
-    {"train_imagenet.py", "MXNet's train_imagenet.py", kOptions, begin_imagenet, end_imagenet},
+constexpr auto kMxnetScripts = std::to_array<Script>({
+    {"train_cifar10.py", "MXNet's train_cifar10.py", kMxnetOptions, begin_cifar10, end_cifar10},
+    {"train_mnist.py", "MXNet's train_mnist.py", kMxnetOptions, begin_mnist, end_mnist},
+    {"train_imagenet.py", "MXNet's train_imagenet.py", kMxnetOptions, begin_imagenet, end_imagenet},
 });
 
 }  // namespace
 
-std::span<const Script> mxnet_scripts() { return kScripts; }
+std::span<const Script> mxnet_scripts() { return kMxnetScripts; }
 
 }  // namespace coxswain::convert

@@ -22,7 +22,7 @@ void processes(Foreign& foreign, const std::string&, const Json& value) {
 
 constexpr const char* kNewGang = "a new size is a new gang with new variables";
 
-constexpr auto kRows = std::to_array<FieldRow>({
+constexpr auto kPyTorchRows = std::to_array<FieldRow>({
     {.path = "spec.pytorchReplicaSpecs.*.replicas", .take = take_replicas},
     {.path = "spec.pytorchReplicaSpecs.*.template", .take = take_template},
     {.path = "spec.pytorchReplicaSpecs.*.restartPolicy",
@@ -68,12 +68,13 @@ void finish_torch(Foreign& foreign, const std::string& master, const std::string
 
 namespace {
 
-void finish(Foreign& foreign) { finish_torch(foreign, "Master", "Worker"); }
+void finish_pytorch_job(Foreign& foreign) { finish_torch(foreign, "Master", "Worker"); }
 
-constexpr auto kKinds = std::to_array<Kind>({{"kubeflow.org/v1", "PyTorchJob", kRows, finish}});
+constexpr auto kPyTorchKinds =
+    std::to_array<Kind>({{"kubeflow.org/v1", "PyTorchJob", kPyTorchRows, finish_pytorch_job}});
 
 }  // namespace
 
-std::span<const Kind> pytorch_kinds() { return kKinds; }
+std::span<const Kind> pytorch_kinds() { return kPyTorchKinds; }
 
 }  // namespace coxswain::convert

@@ -16,7 +16,7 @@ constexpr char kSparse[] = "sparse";
 constexpr char kPrecision[] = "precision";
 using enum Outcome;
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kSingaOptions = std::to_array<Option>({
     {.names = "model", .answer = "training.model", .take = keep<kModel>},
     {.names = "data", .answer = "training.data.format: {}", .take = keep<kData>},
     {.names = "-m --max-epoch", .key = "training.epochs"},
@@ -113,14 +113,14 @@ void end_train(const Launch& launch, Draft& draft) {
   end_common(launch, draft);
 }
 
-constexpr auto kScripts = std::to_array<Script>({
+constexpr auto kSingaScripts = std::to_array<Script>({
     {"mnist_dist_demo.py", "SINGA's lab of several ranks", {}, begin_demo, end_common},
-    {"train_mpi.py train_multiprocess.py", "SINGA's train_mpi.py", kOptions, begin_common,
+    {"train_mpi.py train_multiprocess.py", "SINGA's train_mpi.py", kSingaOptions, begin_common,
      end_train},
 });
 
 }  // namespace
 
-std::span<const Script> singa_scripts() { return kScripts; }
+std::span<const Script> singa_scripts() { return kSingaScripts; }
 
 }  // namespace coxswain::convert

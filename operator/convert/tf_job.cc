@@ -10,7 +10,7 @@ namespace {
 using enum Outcome;
 constexpr char kSuccess[] = "successPolicy";
 
-constexpr auto kRows = std::to_array<FieldRow>({
+constexpr auto kTfRows = std::to_array<FieldRow>({
     {.path = "spec.tfReplicaSpecs.*.replicas", .take = take_replicas},
     {.path = "spec.tfReplicaSpecs.*.template", .take = take_template},
     {.path = "spec.tfReplicaSpecs.*.restartPolicy",
@@ -52,11 +52,11 @@ void finish_tensorflow(Foreign& foreign) {
 
 namespace {
 
-constexpr auto kKinds =
-    std::to_array<Kind>({{"kubeflow.org/v1", "TFJob", kRows, finish_tensorflow}});
+constexpr auto kTfKinds =
+    std::to_array<Kind>({{"kubeflow.org/v1", "TFJob", kTfRows, finish_tensorflow}});
 
 }  // namespace
 
-std::span<const Kind> tensorflow_kinds() { return kKinds; }
+std::span<const Kind> tensorflow_kinds() { return kTfKinds; }
 
 }  // namespace coxswain::convert

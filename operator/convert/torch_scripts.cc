@@ -46,7 +46,7 @@ void join_norms(Draft& draft, const std::vector<std::string>&) {
   draft.put("training.batchNorm", "sync");
 }
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kTorchOptions = std::to_array<Option>({
     {.names = "DIR", .outcome = kMind, .answer = "the volume `data` holds the folders of images"},
     {.names = "-a --arch", .answer = "training.model: {}", .take = keep<kArch>},
     {.names = "-b --batch-size --b", .key = "training.batchSize"},
@@ -86,7 +86,7 @@ constexpr auto kOptions = std::to_array<Option>({
      .answer = "training.report.timeline: FILE tells some steps of all ranks"},
 });
 
-void begin(Draft& draft) {
+void begin_torch(Draft& draft) {
   draft.put("training",
             Json{{"epochs", 90},
                  {"batchSize", 256},
@@ -95,7 +95,7 @@ void begin(Draft& draft) {
                   {{"name", "multistep"}, {"milestones", {30, 60, 80}}, {"warmupEpochs", 5}}}});
 }
 
-void end(const Launch&, Draft& draft) {
+void end_torch(const Launch&, Draft& draft) {
   draft.put("training.model", kept(draft, kArch, "resnet18"));
   const Json rate = job::plain_scalar(kept(draft, kRate, "0.1"));
   const Json batch = *draft.find("training.batchSize");
@@ -107,14 +107,14 @@ void end(const Launch&, Draft& draft) {
   read_imagenet_folders(draft);
 }
 
-constexpr auto kScripts = std::to_array<Script>({
+constexpr auto kTorchScripts = std::to_array<Script>({
     {"imagenet-distributed.py", "the ImageNet lab's imagenet-distributed.py", kLabOptions,
      begin_lab, end_lab},
-    {"main_amp.py", "apex's main_amp.py", kOptions, begin, end},
+    {"main_amp.py", "apex's main_amp.py", kTorchOptions, begin_torch, end_torch},
 });
 
 }  // namespace
 
-std::span<const Script> torch_scripts() { return kScripts; }
+std::span<const Script> torch_scripts() { return kTorchScripts; }
 
 }  // namespace coxswain::convert

@@ -33,7 +33,7 @@ void processes(Draft& draft, const std::vector<std::string>& values) {
 constexpr const char* kMeets = "MASTER_ADDR, MASTER_PORT and PET_* are set in every pod";
 using enum Outcome;
 
-constexpr auto kOptions = std::to_array<Option>({
+constexpr auto kTorchrunOptions = std::to_array<Option>({
     {.names = "--nnodes", .answer = "replicaSpecs.Worker.replicas: {}", .take = nodes},
     {.names = "--nproc-per-node", .answer = "slotsPerWorker: {}", .take = processes},
     {.names = "--max-restarts", .key = "runPolicy.backoffLimit"},
@@ -70,7 +70,8 @@ constexpr auto kOptions = std::to_array<Option>({
 }  // namespace
 
 const Dialect& torchrun() {
-  static constexpr Dialect dialect{"torchrun", Starter::kTorch, OptionStyle::kArgparse, kOptions};
+  static constexpr Dialect dialect{"torchrun", Starter::kTorch, OptionStyle::kArgparse,
+                                   kTorchrunOptions};
   return dialect;
 }
 

@@ -25,7 +25,7 @@ constexpr const char* kJobSet = "of JobSet, which makes no pods here";
 constexpr const char* kInit =
     "an init container of the template, or the volume `data`, filled beforehand";
 
-constexpr auto kRows = std::to_array<FieldRow>({
+constexpr auto kTrainJobRows = std::to_array<FieldRow>({
     {.path = "spec.runtimeRef.name",
      .answer = "its runtime stands in the job itself",
      .take = said<kRuntime>},
@@ -145,7 +145,7 @@ Json pod_of(Foreign& foreign) {
   return pod;
 }
 
-void finish(Foreign& foreign) {
+void finish_train_job(Foreign& foreign) {
   Draft& draft = foreign.draft;
   const std::string runtime = foreign.text(kRuntime);
   const bool given = foreign.said.contains(kPods);
@@ -176,14 +176,15 @@ void finish(Foreign& foreign) {
 }
 
 constexpr const char* kVersion = "trainer.kubeflow.org/v1alpha1";
-constexpr auto kKinds = std::to_array<Kind>({{kVersion, "TrainJob", kRows, finish}});
+constexpr auto kTrainJobKinds =
+    std::to_array<Kind>({{kVersion, "TrainJob", kTrainJobRows, finish_train_job}});
 constexpr auto kRuntimes =
     std::to_array<Kind>({{kVersion, "TrainingRuntime", kRuntimeRows, nullptr},
                          {kVersion, "ClusterTrainingRuntime", kRuntimeRows, nullptr}});
 
 }  // namespace
 
-std::span<const Kind> train_job_kinds() { return kKinds; }
+std::span<const Kind> train_job_kinds() { return kTrainJobKinds; }
 std::span<const Kind> runtime_kinds() { return kRuntimes; }
 
 }  // namespace coxswain::convert

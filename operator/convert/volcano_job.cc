@@ -36,7 +36,7 @@ void take_tasks(Foreign& foreign, const std::string&, const Json& value) {
   }
 }
 
-constexpr auto kRows = std::to_array<FieldRow>({
+constexpr auto kVolcanoRows = std::to_array<FieldRow>({
     {.path = "spec.schedulerName",
      .outcome = kNotNeeded,
      .answer = "runPolicy.schedulingPolicy.gang: Volcano names the scheduler"},
@@ -104,7 +104,7 @@ void set_gang(Foreign& foreign) {
 }
 
 // By hand in each pod there, TF_CONFIG and DMLC_* are set here.
-void finish(Foreign& foreign) {
+void finish_volcano_job(Foreign& foreign) {
   set_gang(foreign);
   const std::string worker = task_among(foreign, {"worker", "mpiworker", "workers"});
   const std::string master = task_among(foreign, {"master", "mpimaster", "launcher", "chief"});
@@ -125,10 +125,11 @@ void finish(Foreign& foreign) {
   foreign.draft.put(kWorkerTemplate, our_template(foreign, only));
 }
 
-constexpr auto kKinds = std::to_array<Kind>({{"batch.volcano.sh/v1alpha1", "Job", kRows, finish}});
+constexpr auto kVolcanoKinds =
+    std::to_array<Kind>({{"batch.volcano.sh/v1alpha1", "Job", kVolcanoRows, finish_volcano_job}});
 
 }  // namespace
 
-std::span<const Kind> volcano_kinds() { return kKinds; }
+std::span<const Kind> volcano_kinds() { return kVolcanoKinds; }
 
 }  // namespace coxswain::convert

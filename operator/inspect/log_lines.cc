@@ -11,7 +11,7 @@ namespace coxswain::inspect {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 64 << 10;  // of a line
+constexpr std::size_t kMostOfLine = 64 << 10;  // of a line
 
 // What a terminal shows of a line in the end.
 std::string_view last_drawing(std::string_view line) {
@@ -58,7 +58,7 @@ void LineCutter::add(std::string_view piece, const OnLine& on_line) {
   const std::size_t redrawn = rest_.rfind('\r');
   if (redrawn != std::string::npos && redrawn > 0 && redrawn + 1 < rest_.size())
     rest_.erase(0, redrawn);
-  if (rest_.size() < kMostBytes) return;
+  if (rest_.size() < kMostOfLine) return;
   on_line(last_drawing(rest_));
   rest_.clear();
 }

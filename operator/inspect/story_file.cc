@@ -8,7 +8,7 @@ namespace coxswain::inspect {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 8 << 20;
+constexpr std::size_t kMostOfStory = 8 << 20;
 
 job::Json to_json(const PastEvent& event) {
   job::Json json = {{"time", to_rfc3339(event.time)},
@@ -42,7 +42,7 @@ std::string to_json(const Story& story) {
 }
 
 std::optional<Story> parse_story(std::string_view text) {
-  const auto json = contract::parse_object(text, kMostBytes);
+  const auto json = contract::parse_object(text, kMostOfStory);
   if (!json || !contract::member(*json, "job").is_object()) return std::nullopt;
   Story story;
   story.job = job::read_job(contract::member(*json, "job"));

@@ -74,7 +74,7 @@ bool matches(const FailureRule& rule, const Worker& worker) {
          (!worker.disruption.empty() && lists(rule.on_reasons, worker.disruption));
 }
 
-Failure describe(const TrainingJob& job, const Worker& worker, Time now) {
+Failure failure_of(const TrainingJob& job, const Worker& worker, Time now) {
   Failure failure;
   failure.time = worker.finished_time.value_or(now);
   failure.attempt = worker.id.attempt;
@@ -107,7 +107,7 @@ Failure describe(const TrainingJob& job, const Worker& worker, Time now) {
 std::optional<Loss> classify(const TrainingJob& job, const Worker& worker, Time now) {
   const auto cause = cause_by_table(job, worker);
   if (!cause) return std::nullopt;
-  Loss loss{.cause = *cause, .failure = describe(job, worker, now)};
+  Loss loss{.cause = *cause, .failure = failure_of(job, worker, now)};
   loss.faults_node = *cause == Cause::kNode && worker.termination_message &&
                      worker.exit_code == static_cast<int>(ExitCode::kDevice);
   const auto& rules = job.spec.failure_rules;

@@ -45,7 +45,7 @@ int badness(const std::string& reason) {
 bool is_up(const Worker& worker) { return worker.ready || worker.phase == WorkerPhase::kSucceeded; }
 
 // "Pod mnist-worker-1 on node-3, of an earlier job of this name,"
-std::string describe(const Predecessor& predecessor) {
+std::string in_words(const Predecessor& predecessor) {
   return fmt::format("{} {}{}, of an earlier job of this name,", predecessor.kind, predecessor.name,
                      predecessor.node.empty() ? "" : " on " + predecessor.node);
 }
@@ -56,7 +56,7 @@ std::string advice(const TrainingJob& job, const Predecessor& predecessor) {
   return fmt::format(
       "{} does not go. {}: kubectl delete {} -n {} {}{}; or give this job another "
       "name",
-      describe(predecessor),
+      in_words(predecessor),
       pod ? "If its node is gone for good, and only then" : "If nothing needs it",
       pod ? "pod" : predecessor.kind, job.metadata.name_space, predecessor.name,
       pod ? " --grace-period=0 --force" : "");
@@ -73,7 +73,7 @@ std::vector<Waiting> waiting_workers(const GangView& view, const Status& status)
   for (const WorkerId& id : view.wanted) {
     const Worker* worker = view.find(id);
     if (!worker && view.predecessor)
-      waiting.push_back({98, id, kPredecessor, describe(*view.predecessor) + " is on its way out"});
+      waiting.push_back({98, id, kPredecessor, in_words(*view.predecessor) + " is on its way out"});
     else if (!worker)
       waiting.push_back({99, id, kNotCreated, ""});
     if (worker && !is_up(*worker)) {
@@ -87,7 +87,7 @@ std::vector<Waiting> waiting_workers(const GangView& view, const Status& status)
   return waiting;
 }
 
-std::string describe(const Waiting& waiting) {
+std::string in_words(const Waiting& waiting) {
   const std::string_view colon = waiting.message.empty() ? "" : ": ";
   return fmt::format("{}: {}{}{}", short_name(waiting.id.role, waiting.id.index), waiting.reason,
                      colon, waiting.message);
@@ -143,7 +143,7 @@ void enter_conditions(const GangView& view, const Stamp& stamp, Status& status) 
   const std::vector<Waiting> waiting = waiting_workers(view, status);
   if (!waiting.empty()) {
     const Waiting& worst = waiting.front();
-    set_condition(status, condition::kReady, {false, worst.reason, describe(worst)}, stamp);
+    set_condition(status, condition::kReady, {false, worst.reason, in_words(worst)}, stamp);
     return;
   }
   set_condition(status, condition::kReady, {true, "AllReady", "every pod is Ready"}, stamp);
@@ -202,7 +202,7 @@ std::vector<std::string> waiting_reasons(const GangView& view, const Status& sta
                                          std::size_t limit) {
   std::vector<std::string> texts;
   for (const Waiting& waiting : waiting_workers(view, status))
-    if (texts.size() < limit) texts.push_back(describe(waiting));
+    if (texts.size() < limit) texts.push_back(in_words(waiting));
   return texts;
 }
 

@@ -9,7 +9,7 @@ namespace coxswain::job {
 
 namespace {
 
-std::string describe(const Restarts& restarts) {
+std::string as_text(const Restarts& restarts) {
   std::string text;
   const auto add = [&](const char* cause, int count) {
     if (count > 0) text += fmt::format(" restarts.{}={}", cause, count);
@@ -22,13 +22,13 @@ std::string describe(const Restarts& restarts) {
   return text;
 }
 
-std::string describe(const Failure& failure) {
+std::string as_text(const Failure& failure) {
   std::string text = " cause=" + short_name(failure.role, failure.index);
   if (failure.exit_code) text += fmt::format(" exit={}", *failure.exit_code);
   return text;
 }
 
-std::string describe(const std::vector<Replacement>& replacements) {
+std::string as_text(const std::vector<Replacement>& replacements) {
   std::string text;
   for (const Replacement& each : replacements)
     if (each.awaited)
@@ -40,12 +40,12 @@ std::string describe(const std::vector<Replacement>& replacements) {
 std::string decision(const Status& status) {
   std::string text = fmt::format("record attempt={} phase={}", status.attempt,
                                  status.phase == Phase::kNone ? "none" : to_text(status.phase));
-  text += describe(status.restarts);
-  const std::string replaced = describe(status.replacements);
+  text += as_text(status.restarts);
+  const std::string replaced = as_text(status.replacements);
   text += replaced;
-  const bool went_wrong = status.phase == Phase::kRestarting || status.phase == Phase::kFailed ||
-                          !replaced.empty();
-  if (went_wrong && status.last_failure) text += describe(*status.last_failure);
+  const bool went_wrong =
+      status.phase == Phase::kRestarting || status.phase == Phase::kFailed || !replaced.empty();
+  if (went_wrong && status.last_failure) text += as_text(*status.last_failure);
   return text;
 }
 
@@ -66,24 +66,21 @@ std::string to_line(const Worker& worker) {
 }  // namespace
 
 std::string to_text(const Action& action) {
-  return std::visit(contract::Overload{
-                        [](const EnsureObject& ensure) {
-                          return fmt::format("ensure {}", word(ensure.kind));
-                        },
-                        [](const CreateWorker& create) { return "create " + to_text(create.id); },
-                        [](const DeleteWorker& remove) {
-                          return fmt::format("delete {} {}", to_text(remove.id),
-                                             remove.force
-                                                 ? "force"
-                                                 : fmt::format("grace={}s", remove.grace.count()));
-                        },
-                        [](const DeletePodGroup& remove) {
-                          return fmt::format("delete pod group of {}",
-                                             word(remove.scheduler));
-                        },
-                        [](const DeleteJob&) { return std::string("delete job"); },
-                    },
-                    action);
+  return std::visit(
+      contract::Overload{
+          [](const EnsureObject& ensure) { return fmt::format("ensure {}", word(ensure.kind)); },
+          [](const CreateWorker& create) { return "create " + to_text(create.id); },
+          [](const DeleteWorker& remove) {
+            return fmt::format(
+                "delete {} {}", to_text(remove.id),
+                remove.force ? "force" : fmt::format("grace={}s", remove.grace.count()));
+          },
+          [](const DeletePodGroup& remove) {
+            return fmt::format("delete pod group of {}", word(remove.scheduler));
+          },
+          [](const DeleteJob&) { return std::string("delete job"); },
+      },
+      action);
 }
 
 std::string to_text(const Observed& observed) {

@@ -19,15 +19,15 @@ namespace coxswain::kube {
 
 namespace {
 
-using Certificate = std::shared_ptr<X509>;
+using SharedCertificate = std::shared_ptr<X509>;
 
-std::shared_ptr<BIO> reader_of(const std::string& text) {
+std::shared_ptr<BIO> shared_reader(const std::string& text) {
   return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free_all};
 }
 
-std::vector<Certificate> read_certificates(const std::string& pem) {
-  std::vector<Certificate> certificates;
-  const auto reader = reader_of(pem);
+std::vector<SharedCertificate> read_certificates(const std::string& pem) {
+  std::vector<SharedCertificate> certificates;
+  const auto reader = shared_reader(pem);
   while (X509* certificate = PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr))
     certificates.emplace_back(certificate, X509_free);
   ERR_clear_error();
@@ -36,7 +36,7 @@ std::vector<Certificate> read_certificates(const std::string& pem) {
 
 std::shared_ptr<X509_STORE> make_store(const std::string& pem) {
   std::shared_ptr<X509_STORE> store(X509_STORE_new(), X509_STORE_free);
-  for (const Certificate& certificate : read_certificates(pem))
+  for (const SharedCertificate& certificate : read_certificates(pem))
     X509_STORE_add_cert(store.get(), certificate.get());
   ERR_clear_error();
   return store;
@@ -59,7 +59,7 @@ std::optional<std::string> good_certificates(const std::string& pem) {
 }  // namespace
 
 struct TlsIdentity::Keys {
-  std::vector<Certificate> chain;  // our own first
+  std::vector<SharedCertificate> chain;  // our own first
   std::shared_ptr<EVP_PKEY> key;
 };
 
@@ -71,7 +71,7 @@ TlsIdentity::TlsIdentity(const Credential& credential) : keys_(std::make_unique<
     fail("the client key", *problem);
   keys_->chain = read_certificates(credential.certificate_pem);
   keys_->key.reset(
-      PEM_read_bio_PrivateKey(reader_of(credential.key_pem).get(), nullptr, nullptr, nullptr),
+      PEM_read_bio_PrivateKey(shared_reader(credential.key_pem).get(), nullptr, nullptr, nullptr),
       EVP_PKEY_free);
 }
 

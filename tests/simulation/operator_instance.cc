@@ -10,7 +10,7 @@ namespace coxswain::test {
 
 using controller::Informer;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
+using Seconds = std::chrono::seconds;
 
 namespace {
 
@@ -18,9 +18,12 @@ constexpr std::size_t kMostRounds = 60;  // in a second, besides one for each jo
 constexpr job::Seconds kWatchLasts{50};
 
 kube::Clock clock_of(Wire& wire) {
-  return {.now = [&wire] { return wire.mutation == Mutation::kTimersLost
-                                      ? std::chrono::steady_clock::time_point()
-                                      : wire.now(); },
+  return {.now =
+              [&wire] {
+                return wire.mutation == Mutation::kTimersLost
+                           ? std::chrono::steady_clock::time_point()
+                           : wire.now();
+              },
           .wall = [&wire] { return wire.scene.server.now + wire.skew + wire.elapsed; },
           .random = [&wire] { return wire.random.below(1000) / 1000.0; }};
 }
@@ -77,7 +80,7 @@ OperatorInstance::OperatorInstance(Wire& wire)
 }
 
 bool OperatorInstance::step() {
-  const auto end = wire_.now() - wire_.elapsed + seconds(1);
+  const auto end = wire_.now() - wire_.elapsed + Seconds(1);
   for (std::size_t round = 0; round < kMostRounds + loop_.jobs().size(); ++round) {
     for (Carrier& carrier : carriers_) carry(carrier);
     if (!loop_.listed()) return true;
@@ -88,7 +91,7 @@ bool OperatorInstance::step() {
     }
     const auto next = loop_.queue().next_time();
     if (!next || *next >= end || *next < wire_.now()) return true;
-    wire_.elapsed = std::chrono::ceil<milliseconds>(*next - (end - seconds(1)));
+    wire_.elapsed = std::chrono::ceil<milliseconds>(*next - (end - Seconds(1)));
   }
   return false;
 }

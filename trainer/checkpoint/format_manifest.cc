@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 4;  // files, file, chunks, checksum
+constexpr int kManifestDepth = 4;  // files, file, chunks, checksum
 constexpr std::size_t kMaxFiles = 16;
 constexpr std::int64_t kMaxNumber = 999'999'999'999'999'999;  // as in names: 18 digits
 constexpr std::int64_t kMaxFileBytes = std::int64_t{1} << 50;
@@ -84,7 +84,7 @@ std::string encode(const Manifest& manifest) {
 }
 
 Manifest decode_manifest(std::string_view text, std::string_view where) {
-  const json parsed = parse_json_object(text, kMaxDepth, where);
+  const json parsed = parse_json_object(text, kManifestDepth, where);
   JsonFields fields(parsed, std::string(where));
   const std::int64_t version = fields.integer("version", 1);
   if (version > kFormatVersion) {

@@ -21,7 +21,7 @@ constexpr std::int32_t kDense = 0;
 constexpr std::uint64_t kMostArrays = 1 << 20;
 constexpr std::uint32_t kMostDims = 8;
 constexpr std::uint64_t kMostName = 4096;
-constexpr std::uint64_t kMostBytes = 1ULL << 62;
+constexpr std::uint64_t kMostOfTensor = 1ULL << 62;
 
 // Value. Bytes of a list, from the front.
 class Cursor {
@@ -80,7 +80,7 @@ Array decode_array(Cursor& cursor, const std::string& where) {
   std::uint64_t elements = 1;
   for (std::uint32_t i = 0; i < dims; ++i) {
     const auto dim = cursor.number<std::int64_t>();
-    if (dim < 1 || static_cast<std::uint64_t>(dim) > kMostBytes / 8 / elements)
+    if (dim < 1 || static_cast<std::uint64_t>(dim) > kMostOfTensor / 8 / elements)
       refuse(where, fmt::format("dimension {} of its shape is out of range", dim));
     elements *= static_cast<std::uint64_t>(dim);
     array.dims.push_back(dim);

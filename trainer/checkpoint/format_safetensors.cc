@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::uint64_t kMaxTensorBytes = 1ULL << 62;
 constexpr std::size_t kMaxDims = 8;
-constexpr int kMaxDepth = 3;  // tensor, shape, dimension
+constexpr int kHeaderDepth = 3;  // tensor, shape, dimension
 
 // 0: not a type of the format.
 std::uint64_t bytes_of_element(std::string_view type) {
@@ -124,7 +124,7 @@ std::uint64_t decode_header_length(std::span<const std::byte, kLengthBytes> byte
 std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
                                                    std::uint64_t data_bytes, std::string_view where,
                                                    Types types) {
-  const json parsed = parse_json_object(header, kMaxDepth, where);
+  const json parsed = parse_json_object(header, kHeaderDepth, where);
   std::vector<TensorPlace> places;
   for (const auto& [name, value] : parsed.items()) {
     if (name == "__metadata__") continue;

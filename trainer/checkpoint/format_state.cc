@@ -22,7 +22,7 @@ constexpr std::int64_t kStateVersion = 5;
 constexpr std::int64_t kScoresVersion = 4;
 constexpr std::int64_t kExactVersion = 3;
 constexpr std::int64_t kUsualVersion = 2;
-constexpr int kMaxDepth = 2;
+constexpr int kStateDepth = 2;
 constexpr std::int64_t kMaxRolledOver = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMaxWorldSize = 1 << 20;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
@@ -107,7 +107,7 @@ std::string encode(const State& state) {
 }
 
 State decode_state(std::string_view text, std::string_view where) {
-  const json parsed = parse_json_object(text, kMaxDepth, where);
+  const json parsed = parse_json_object(text, kStateDepth, where);
   JsonFields fields(parsed, std::string(where));
   const std::int64_t version = fields.integer("version", 1);
   if (version > kStateVersion) {

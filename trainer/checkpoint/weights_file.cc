@@ -19,7 +19,7 @@ namespace coxswain::checkpoint {
 
 namespace {
 
-constexpr std::uint64_t kMostBytes = 8ULL << 30;
+constexpr std::uint64_t kMostOfFile = 8ULL << 30;
 
 ForeignWeights decode_safetensors(std::span<const std::byte> bytes, std::string_view where) {
   if (bytes.size() < kLengthBytes) refuse(where, "is neither safetensors nor MXNet's .params");
@@ -108,8 +108,8 @@ ForeignWeights read_weights(const std::filesystem::path& path) {
   const std::filesystem::path file = std::filesystem::canonical(path, ignored);
   OpenFile opened = files.open(file.empty() ? path : file);
   const std::string where = path.string();
-  if (opened.bytes > kMostBytes)
-    refuse(where, fmt::format("{} bytes long, the limit is {}", opened.bytes, kMostBytes));
+  if (opened.bytes > kMostOfFile)
+    refuse(where, fmt::format("{} bytes long, the limit is {}", opened.bytes, kMostOfFile));
   std::vector<std::byte> bytes(opened.bytes);
   if (!read_exactly(files, opened, bytes)) refuse(where, "became shorter while it was read");
   return decode_weights(bytes, where);

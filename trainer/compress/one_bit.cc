@@ -10,7 +10,7 @@ namespace coxswain::compress {
 namespace {
 
 // The magnitude, then eight signs in a byte, the first one lowest; 1: negative.
-constexpr std::size_t kInByte = 8;
+constexpr std::size_t kSignsInByte = 8;
 
 // In order; NaN unless all are finite.
 float mean_magnitude(const Encoding& of) {
@@ -39,16 +39,16 @@ void encode_one_bit(const Encoding& to) {
   std::memcpy(to.bytes.data(), &magnitude, sizeof magnitude);
   const std::span<std::byte> signs = to.bytes.subspan(sizeof magnitude);
   const std::size_t count = to.gradients.size();
-  for (std::size_t first = 0; first < count; first += kInByte) {
+  for (std::size_t first = 0; first < count; first += kSignsInByte) {
     unsigned byte = 0;
-    for (std::size_t i = first; i < std::min(first + kInByte, count); ++i) {
+    for (std::size_t i = first; i < std::min(first + kSignsInByte, count); ++i) {
       const float before = to.residual[i];
       const float sum = to.gradients[i] + before;
       const bool negative = finite && sum < 0;
       to.left[i] = finite ? sum - (negative ? -magnitude : magnitude) : before;
       byte |= static_cast<unsigned>(negative) << (i - first);
     }
-    signs[first / kInByte] = static_cast<std::byte>(byte);
+    signs[first / kSignsInByte] = static_cast<std::byte>(byte);
   }
 }
 
@@ -59,8 +59,9 @@ void decode_one_bit(std::span<const std::byte> bytes, std::span<float> gradients
   const std::span<const std::byte> signs = bytes.subspan(sizeof magnitude);
   const float meaning[] = {magnitude, -magnitude};
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    gradients[i] = meaning[static_cast<unsigned>(signs[i / kInByte]) >> (i % kInByte) & 1U];
-  const std::size_t rest = gradients.size() % kInByte;
+    gradients[i] =
+        meaning[static_cast<unsigned>(signs[i / kSignsInByte]) >> (i % kSignsInByte) & 1U];
+  const std::size_t rest = gradients.size() % kSignsInByte;
   if (rest != 0 && static_cast<unsigned>(signs.back()) >> rest != 0)
     refuse("1bit gradients beyond the last one");
 }

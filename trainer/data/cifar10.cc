@@ -19,10 +19,6 @@ namespace {
 
 using Batches = std::vector<std::vector<std::uint8_t>>;
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
-  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
-}
-
 // Keeps the files, with the channels of a pixel together.
 class CifarDataset : public Dataset {
  public:

@@ -34,10 +34,6 @@ class Descriptor {
   int value_;
 };
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
-  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
-}
-
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
@@ -65,6 +61,10 @@ std::string shown(const std::filesystem::path& path) {
     text = "..." + text.substr(text.size() - (kShownCharacters - 3));
   }
   return text;
+}
+
+void refuse(const std::filesystem::path& path, const std::string& why) {
+  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
 }
 
 void require_directory(const std::filesystem::path& directory, const std::string& expected) {

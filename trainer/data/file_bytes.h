@@ -14,6 +14,9 @@ namespace coxswain::data {
 // is kept.
 std::string shown(const std::filesystem::path& path);
 
+// Throws Error (65): "[data] PATH: why".
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why);
+
 // Throws Error (65) when `directory` is missing, unreadable or no directory; `expected` says what
 // it should hold.
 void require_directory(const std::filesystem::path& directory, const std::string& expected);

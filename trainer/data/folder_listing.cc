@@ -26,10 +26,6 @@ constexpr int kDeepest = 32;  // a link to a folder above it would go on for eve
 // A folder that changed in the very moment of its listing may change again and look the same.
 constexpr std::int64_t kSettledAfter = 2;  // seconds
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
-}
-
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {

@@ -17,10 +17,6 @@ constexpr std::size_t kLabelsHeader = 8;
 constexpr std::int64_t kMaxSide = 16384;
 constexpr std::int64_t kMaxInflated = std::int64_t{8} << 30;  // far above any published IDX set
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
-  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(file), why));
-}
-
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t offset) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) value = (value << 8) | bytes[offset + i];

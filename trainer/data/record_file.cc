@@ -18,10 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const fs::path& file, const std::string& why) {
-  throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(file), why));
-}
-
 }  // namespace
 
 RecordFile::RecordFile(const fs::path& path, Keep keep) : path_(path) {

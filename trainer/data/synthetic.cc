@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kPoolImages = 64;
 constexpr std::int64_t kPoolBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kMaxSide = 16384;
+constexpr std::int64_t kMostOfSide = 16384;
 constexpr int kNoise = 64;  // pixels are the mean and 0..63
 
 std::uint32_t scaled(std::uint32_t word, std::int64_t bound) {
@@ -93,12 +93,12 @@ class SyntheticDataset : public Dataset {
 std::unique_ptr<Dataset> make_synthetic(tensor::Shape sample_shape, std::int64_t classes,
                                         std::int64_t size, std::uint64_t seed) {
   const tensor::Shape& s = sample_shape;
-  const bool sides_fit = std::min({s.c, s.h, s.w}) >= 1 && std::max({s.c, s.h, s.w}) <= kMaxSide;
+  const bool sides_fit = std::min({s.c, s.h, s.w}) >= 1 && std::max({s.c, s.h, s.w}) <= kMostOfSide;
   if (s.n != 1 || !sides_fit || s.per_sample() > kPoolBytes) {
     throw Error(ExitCode::kBadInput,
                 fmt::format("[data] synthetic images of {}x{}x{}: expected sides of 1 to {} and at "
                             "most {} pixels",
-                            s.c, s.h, s.w, kMaxSide, kPoolBytes));
+                            s.c, s.h, s.w, kMostOfSide, kPoolBytes));
   }
   if (classes < 1 || classes > INT32_MAX || size < 1) {
     throw Error(

@@ -27,17 +27,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kOrderWithin{30'000};
 constexpr milliseconds kSilence{30'000};  // six beats
-constexpr milliseconds kLookAgain{20};
-constexpr milliseconds kTurn{1'000};
+constexpr milliseconds kReaderRest{20};
+constexpr milliseconds kHostedTurn{1'000};
 constexpr milliseconds kLastWords{5'000};
-constexpr std::size_t kPiece = 4096;  // what a pipe that is ready takes at once (PIPE_BUF)
+constexpr std::size_t kPipePiece = 4096;  // what a pipe that is ready takes at once (PIPE_BUF)
 constexpr std::size_t kMostMark = 256;
 
 // Waits for the order. Nothing: the other end is gone.
 std::optional<HostOrder> take_order(HostLink& link, std::vector<Frame>& more) {
   const auto deadline = Clock::now() + kOrderWithin;
   while (!link.is_closed() && Clock::now() < deadline) {
-    contract::wait_readable({link.descriptor()}, kTurn);
+    contract::wait_readable({link.descriptor()}, kHostedTurn);
     std::vector<Frame> frames = link.receive();
     if (frames.empty()) continue;
     const auto order = frames.front().kind == FrameKind::kOrder
@@ -125,7 +125,7 @@ class HostedWorker {
     if (!link_.is_full())
       for (const auto& output : ranks_.outputs()) descriptors.push_back(output.source.get());
     const bool soon = link_.waits() || !announced_.complete() || ranks_.over();
-    contract::wait_readable(descriptors, soon ? kLookAgain : kTurn);
+    contract::wait_readable(descriptors, soon ? kReaderRest : kHostedTurn);
   }
 
   void take(const std::vector<Frame>& frames) {
@@ -155,7 +155,7 @@ class HostedWorker {
   }
 
   void relay() {
-    std::array<char, kPiece> piece;
+    std::array<char, kPipePiece> piece;
     for (auto& output : ranks_.outputs()) {
       while (output.source.get() >= 0 && !link_.is_full()) {
         const ssize_t got = read(output.source.get(), piece.data(), piece.size());
@@ -206,7 +206,7 @@ int run_hosted() {
   link.send({FrameKind::kEnd, 0, contract::to_json(end)});
   for (const auto deadline = Clock::now() + kLastWords; link.waits() && Clock::now() < deadline;
        link.flush())
-    contract::wait_readable({}, kLookAgain);
+    contract::wait_readable({}, kReaderRest);
   return end.exit_code;
 }
 

@@ -25,7 +25,7 @@ using contract::WorkerEnv;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kLookEvery{20};        // for ranks that announce themselves
+constexpr milliseconds kRanksEvery{20};       // for ranks that announce themselves
 constexpr milliseconds kRankPatience{5'000};  // a rank ends itself 2 s after its launcher's end
 constexpr milliseconds kMpirunPatience{500};  // after the end of all ranks
 // After a failure here, for ranks elsewhere: as long as it gives them itself, and a little.
@@ -123,7 +123,7 @@ class MpiRun {
   void wait_for_news(std::vector<int> descriptors, std::optional<Clock::time_point> deadline) {
     descriptors.insert(descriptors.end(),
                        {signals_.descriptor(), mpirun_.descriptor(), errors_.out.get()});
-    milliseconds timeout = all_.complete() ? milliseconds(60'000) : kLookEvery;
+    milliseconds timeout = all_.complete() ? milliseconds(60'000) : kRanksEvery;
     if (deadline) timeout = std::chrono::ceil<milliseconds>(*deadline - Clock::now());
     contract::wait_readable(descriptors, timeout);
   }

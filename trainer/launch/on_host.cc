@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kBeatEvery{5'000};
-constexpr milliseconds kLookAgain{20};  // for a reader that took nothing
+constexpr milliseconds kOutputRest{20};  // for a reader that took nothing
 constexpr std::size_t kMostWords = 300;
 
 bool takes_output(int descriptor) {
@@ -102,7 +102,7 @@ class HostWorker {
     if (untold_.empty()) descriptors.push_back(link_.descriptor());
     if (link_.is_closed()) descriptors.push_back(ssh_.descriptor());
     const bool soon = !untold_.empty() || link_.waits();
-    contract::wait_readable(descriptors, soon ? kLookAgain : kBeatEvery);
+    contract::wait_readable(descriptors, soon ? kOutputRest : kBeatEvery);
   }
 
   void beat() {

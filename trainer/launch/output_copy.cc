@@ -18,7 +18,7 @@ using contract::FileDescriptor;
 
 constexpr std::size_t kMostBytes = 32 << 20;
 // What a pipe that is ready takes at once (PIPE_BUF).
-constexpr std::size_t kPiece = 4096;
+constexpr std::size_t kReadAtOnce = 4096;
 constexpr std::string_view kBegunAnew = "(what came before was more than this file keeps)\n";
 
 // {the command's end, ours}; none where no terminal can be had.
@@ -104,7 +104,7 @@ bool OutputCopy::copy_some(Stream& stream) {
     stream.waits = true;
     return false;
   }
-  std::array<char, kPiece> piece;
+  std::array<char, kReadAtOnce> piece;
   const ssize_t got = read(stream.source.get(), piece.data(), piece.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {  // a terminal that nobody holds any more says EIO

@@ -25,8 +25,8 @@ using contract::WorkerEnv;
 using std::chrono::milliseconds;
 
 constexpr const char* kSshd = "/usr/sbin/sshd";  // it must be called by its whole path
-constexpr milliseconds kLookEvery{50};           // for ranks that announce themselves
-constexpr milliseconds kTurn{1'000};
+constexpr milliseconds kPodRanksEvery{50};       // for ranks that announce themselves
+constexpr milliseconds kPodTurn{1'000};
 // From a container's start until its pod's name is known. Asked sooner, a name server remembers for
 // 5 to 30 s that there is no such name.
 constexpr milliseconds kNamesTake{1'500};
@@ -118,13 +118,13 @@ class ServingWorker {
   // may still write its checkpoint, for as long as whoever told us to stop lets it.
   void let_mpirun_end() {
     sshd_.signal(SIGTERM);
-    while (!sshd_.end()) contract::wait_readable({sshd_.descriptor()}, kTurn);
-    while (contract::collect_orphans({})) contract::wait_readable({}, kLookEvery);
+    while (!sshd_.end()) contract::wait_readable({sshd_.descriptor()}, kPodTurn);
+    while (contract::collect_orphans({})) contract::wait_readable({}, kPodRanksEvery);
   }
 
   void wait_for_news(std::vector<int> descriptors) {
     descriptors.insert(descriptors.end(), {signals_.descriptor(), sshd_.descriptor()});
-    contract::wait_readable(descriptors, own_.complete() ? kTurn : kLookEvery);
+    contract::wait_readable(descriptors, own_.complete() ? kPodTurn : kPodRanksEvery);
   }
 
   contract::ChildProcess& sshd_;

@@ -13,7 +13,7 @@ namespace coxswain::net {
 
 namespace {
 
-constexpr std::size_t kSecretBytes = 32;
+constexpr std::size_t kProofBytes = 32;
 constexpr std::size_t kMostCharacters = 200;  // of a text from outside, in a message
 
 std::string shown(const std::string& text) { return printable(text, kMostCharacters); }
@@ -114,7 +114,7 @@ std::string secret_of_hex(const std::string& text, const std::string& where) {
                 "[net] " + where + " holds no key: 64 hex digits are expected");
   };
   const std::size_t length = text.ends_with('\n') ? text.size() - 1 : text.size();
-  if (length != 2 * kSecretBytes) return refuse();
+  if (length != 2 * kProofBytes) return refuse();
   std::string secret;
   for (std::size_t i = 0; i < length; i += 2) {
     int byte = 0;

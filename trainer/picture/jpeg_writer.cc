@@ -29,7 +29,7 @@ struct Writer {
   Writer& operator=(const Writer&) = delete;
 };
 
-[[noreturn]] void fail(j_common_ptr info) {
+[[noreturn]] void give_up(j_common_ptr info) {
   std::longjmp(static_cast<Writer*>(info->client_data)->leave, 1);
 }
 
@@ -37,7 +37,7 @@ bool write(Writer& writer, const augment::Image& image, int quality) {
   if (setjmp(writer.leave) != 0) return false;
   jpeg_compress_struct& info = writer.info;
   info.err = jpeg_std_error(&writer.errors);
-  writer.errors.error_exit = fail;
+  writer.errors.error_exit = give_up;
   info.client_data = &writer;
   jpeg_create_compress(&info);
   jpeg_mem_dest(&info, &writer.bytes, &writer.size);

@@ -11,9 +11,9 @@ namespace coxswain::ps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::seconds;
+using Seconds = std::chrono::seconds;
 
-constexpr seconds kTick{1};
+constexpr Seconds kServeTick{1};
 constexpr std::chrono::milliseconds kLook{100};  // for `stop`
 constexpr int kFirstWord = 5;                    // ticks
 constexpr int kNextWord = 30;
@@ -48,13 +48,13 @@ void serve(const net::NetworkOptions& network_options, Server& server, const Ser
   net::Network network(network_options, server);
   server.use(network);
   Patience patience(options);
-  for (auto next_tick = Clock::now() + kTick; !stop;) {
+  for (auto next_tick = Clock::now() + kServeTick; !stop;) {
     network.wait(std::min<Clock::duration>(kLook, next_tick - Clock::now()));
     while (network.poll() && Clock::now() < next_tick && !stop) continue;
     if (options.on_turn) options.on_turn(server);
     if (server.refused()) throw Error(server.refused()->code, "[ps] " + server.refused()->why);
     if (Clock::now() < next_tick) continue;
-    next_tick = Clock::now() + kTick;
+    next_tick = Clock::now() + kServeTick;
     server.tick();
     patience.tick(server);
   }

@@ -11,8 +11,8 @@ namespace coxswain::ps {
 
 namespace {
 
-constexpr int kMostSilentTicks = 10;
-constexpr std::size_t kMostNamed = 4;  // of the missing
+constexpr int kMostSilentOfPeer = 10;
+constexpr std::size_t kMostMissingNamed = 4;  // of the missing
 }  // namespace
 
 void Server::use(net::Links& links) {
@@ -30,11 +30,11 @@ void Server::tick() {
     if (!peer.has_joined) continue;  // the greeting has a deadline of its own
     links_->send_beat(link);
     if (links_->waits(link)) peer.silent_ticks = 0;  // its beats lie behind what waits here
-    if (++peer.silent_ticks > kMostSilentTicks) silent.push_back(link);
+    if (++peer.silent_ticks > kMostSilentOfPeer) silent.push_back(link);
   }
   for (const net::LinkId link : silent) {
     links_->drop(link);
-    left(link, fmt::format("it was silent for {} s", kMostSilentTicks));
+    left(link, fmt::format("it was silent for {} s", kMostSilentOfPeer));
   }
 }
 
@@ -45,7 +45,7 @@ std::string Server::missing_workers() const {
     const auto found = workers_.find(worker);
     if (found != workers_.end() && peers_.at(found->second).has_joined) continue;
     const auto said = farewells_.find(worker);
-    if (++count <= kMostNamed)
+    if (++count <= kMostMissingNamed)
       names.push_back(fmt::format("worker {} ({})", worker,
                                   said == farewells_.end() ? "it has not called" : said->second));
   }

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kNoticeable = 0.05;  // of a rank's work, beyond the others'
+constexpr double kNoticeableWork = 0.05;  // of a rank's work, beyond the others'
 constexpr std::size_t kMostLayers = 5;
 constexpr std::size_t kMostNameCharacters = 80;
 
@@ -128,7 +128,7 @@ std::string late_text(const Digest& all) {
                        mean_of(all, &RankMeans::backward) + mean_of(all, &RankMeans::update)) *
                           (others + 1) / others -
                       work / others;
-  if (work < mean * (1 + kNoticeable))
+  if (work < mean * (1 + kNoticeableWork))
     return "no rank is late: their work differs by less than 5 %\n";
   const RankMeans& of = late->second;
   const char* cause = of.load > (work - mean) / 2 ? "it waits for data" : "it computes longer";

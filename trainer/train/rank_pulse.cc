@@ -8,7 +8,7 @@ namespace coxswain::train {
 
 namespace {
 
-constexpr std::chrono::seconds kPause{1};
+constexpr std::chrono::seconds kBetweenPulses{1};
 constexpr double kMiB = 1 << 20;
 
 }  // namespace
@@ -24,7 +24,7 @@ backend::RankFigures RankPulse::take(std::int64_t step, std::int64_t samples,
                                      double seconds_in_data) {
   if (step % place_.size != place_.rank) return {};
   const Clock::time_point now = now_();
-  if (now - told_ < kPause) return {};
+  if (now - told_ < kBetweenPulses) return {};
   const backend::RankFigures figures{.rank = place_.rank,
                                      .seconds = std::chrono::duration<double>(now - told_).count(),
                                      .samples = static_cast<double>(samples - samples_told_),

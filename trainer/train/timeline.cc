@@ -9,8 +9,8 @@ namespace coxswain::train {
 
 namespace {
 
-constexpr std::size_t kMostSpans = 200'000;      // of a rank; then images are left out
-constexpr std::chrono::microseconds kPause{20};  // images read one after the other are one span
+constexpr std::size_t kMostSpans = 200'000;         // of a rank; then images are left out
+constexpr std::chrono::microseconds kLeastGap{20};  // images read one after the other are one span
 constexpr int kRounds = 15;
 
 std::int64_t nanoseconds(Timeline::Clock::duration time) {
@@ -74,7 +74,7 @@ void Timeline::add(Part part, std::string_view name, std::int64_t number, Clock:
     threads_.push_back({std::this_thread::get_id(), spans_.size()});
   } else if (part == Part::kDecode) {
     Span& before = spans_[thread->newest_span];
-    const bool follows = before.part == part && start - before.end < kPause;
+    const bool follows = before.part == part && start - before.end < kLeastGap;
     if (follows) before.end = end;
     if (follows || spans_.size() >= kMostSpans) return;
   }

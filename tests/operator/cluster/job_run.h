@@ -37,7 +37,7 @@ inline int count_in(const std::string& text, const std::string& part) {
 }
 
 // Of our trainer, with as many servers as workers.
-inline constexpr const char* kServersJob = R"(apiVersion: coxswain.dev/v1alpha1
+inline constexpr const char* kServersRun = R"(apiVersion: coxswain.dev/v1alpha1
 kind: TrainingJob
 metadata: {name: test}
 spec:
@@ -119,9 +119,7 @@ class JobRun {
     }
     return 0;
   }
-  pid_t find(const std::vector<std::string>& words) {
-    return find_descendant(run_->pid(), words);
-  }
+  pid_t find(const std::vector<std::string>& words) { return find_descendant(run_->pid(), words); }
 
  private:
   TemporaryDirectory directory_;

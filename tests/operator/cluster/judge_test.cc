@@ -39,8 +39,8 @@ Json with(Json object, const char* pointer, const Json& value) {
   return object;
 }
 Json leaving(const Json& object) {
-  return with(with(object, "/metadata/deletionTimestamp", "2026-01-01T00:00:00Z"),
-              "/spec/nodeName", "node-1");
+  return with(with(object, "/metadata/deletionTimestamp", "2026-01-01T00:00:00Z"), "/spec/nodeName",
+              "node-1");
 }
 Json foreign() { return {{"metadata", {{"name", "mnist-worker-0"}, {"uid", "foreign"}}}}; }
 
@@ -52,7 +52,7 @@ std::string text(const Outcome& outcome) {
   return before ? "wait for " + before->kind + " " + before->name + " " + before->node : "wait";
 }
 
-struct Row {
+struct JudgeCase {
   const char* name;
   Answer answer;
   std::optional<Answer> present;  // nullopt: nobody looks
@@ -60,8 +60,8 @@ struct Row {
 };
 
 template <class Asked>
-void check(const Asked& asked, const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
+void check(const Asked& asked, const std::vector<JudgeCase>& rows) {
+  for (const JudgeCase& row : rows) {
     EXPECT_EQ(must_look(asked, row.answer), row.present.has_value()) << row.name;
     EXPECT_EQ(text(judge(asked, row.answer, row.present.value_or(row.answer))), row.outcome)
         << row.name;
@@ -76,30 +76,30 @@ TEST(Judge, create_of_a_pod) {
     object["metadata"]["labels"].erase(label);
     return object;
   };
-  check(asked,
-        {{"created", pod_of("ours", 2), {}, "done"},
-         {"created, and stripped of its label", unlabelled(kJobLabel), {}, "NameConflict"},
-         {"ours already", kExists, pod_of("ours", 2), "done"},
-         {"ours already, after a conflict", kConflict, pod_of("ours", 2), "done"},
-         {"ours, of an older attempt", kExists, pod_of("ours", 1), "wait"},
-         {"ours, of a newer attempt", kExists, pod_of("ours", 3), "wait"},
-         {"ours, leaving", kExists, leaving(pod_of("ours", 2)), "wait"},
-         {"ours, without its attempt", kExists, unlabelled(kAttemptLabel), "NameConflict"},
-         {"ours, without its attempt, leaving", kExists, leaving(unlabelled(kAttemptLabel)),
-          "wait"},
-         {"of an earlier job", kExists, pod_of("earlier", 2), "wait for Pod mnist-worker-0 "},
-         {"of an earlier job, leaving", kExists, leaving(pod_of("earlier", 2)),
-          "wait for Pod mnist-worker-0 node-1"},
-         {"foreign", kExists, foreign(), "NameConflict"},
-         {"foreign, leaving", kExists, leaving(foreign()), "wait for Pod mnist-worker-0 node-1"},
-         {"gone by now", kExists, kNone, "wait"},
-         {"what is there is not told", kExists, kSilence, "error NoAnswer"},
-         {"a quota", status(403, "Forbidden"), {}, "Forbidden"},
-         {"a webhook that fails", status(500, "InternalError"), {}, "InternalError"},
-         {"the namespace is gone", kNone, {}, "NotFound"},
-         {"too many requests", status(429, "TooManyRequests"), {}, "error TooManyRequests"},
-         {"no answer", kSilence, {}, "error NoAnswer"},
-         {"the lease is lost", status(0, "NotLeader"), {}, "error NotLeader"}});
+  check(
+      asked,
+      {{"created", pod_of("ours", 2), {}, "done"},
+       {"created, and stripped of its label", unlabelled(kJobLabel), {}, "NameConflict"},
+       {"ours already", kExists, pod_of("ours", 2), "done"},
+       {"ours already, after a conflict", kConflict, pod_of("ours", 2), "done"},
+       {"ours, of an older attempt", kExists, pod_of("ours", 1), "wait"},
+       {"ours, of a newer attempt", kExists, pod_of("ours", 3), "wait"},
+       {"ours, leaving", kExists, leaving(pod_of("ours", 2)), "wait"},
+       {"ours, without its attempt", kExists, unlabelled(kAttemptLabel), "NameConflict"},
+       {"ours, without its attempt, leaving", kExists, leaving(unlabelled(kAttemptLabel)), "wait"},
+       {"of an earlier job", kExists, pod_of("earlier", 2), "wait for Pod mnist-worker-0 "},
+       {"of an earlier job, leaving", kExists, leaving(pod_of("earlier", 2)),
+        "wait for Pod mnist-worker-0 node-1"},
+       {"foreign", kExists, foreign(), "NameConflict"},
+       {"foreign, leaving", kExists, leaving(foreign()), "wait for Pod mnist-worker-0 node-1"},
+       {"gone by now", kExists, kNone, "wait"},
+       {"what is there is not told", kExists, kSilence, "error NoAnswer"},
+       {"a quota", status(403, "Forbidden"), {}, "Forbidden"},
+       {"a webhook that fails", status(500, "InternalError"), {}, "InternalError"},
+       {"the namespace is gone", kNone, {}, "NotFound"},
+       {"too many requests", status(429, "TooManyRequests"), {}, "error TooManyRequests"},
+       {"no answer", kSilence, {}, "error NoAnswer"},
+       {"the lease is lost", status(0, "NotLeader"), {}, "error NotLeader"}});
 }
 
 TEST(Judge, create_of_another_object) {

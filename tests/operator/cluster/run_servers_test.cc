@@ -8,11 +8,11 @@ namespace {
 
 using test::count_in;
 using test::JobRun;
-using test::kServersJob;
+using test::kServersRun;
 using ::testing::HasSubstr;
 
 TEST(RunServers, leave_when_the_workers_are_done) {
-  JobRun run(kServersJob, {}, {{"FAKE_TRAIN", "late:0"}});
+  JobRun run(kServersRun, {}, {{"FAKE_TRAIN", "late:0"}});
   EXPECT_EQ(run.code(), 0) << run.errors();
   for (const int i : {0, 1})
     EXPECT_THAT(run.output(), HasSubstr(fmt::format("server {} of 2 listens", i)));
@@ -22,10 +22,10 @@ TEST(RunServers, leave_when_the_workers_are_done) {
 }
 
 TEST(RunServers, are_the_first_cause_when_they_end_before_the_workers) {
-  JobRun failed(kServersJob, {}, {{"FAKE_TRAIN", "save"}, {"FAKE_SERVER", "65"}});
+  JobRun failed(kServersRun, {}, {{"FAKE_TRAIN", "save"}, {"FAKE_SERVER", "65"}});
   EXPECT_EQ(failed.code(), 65) << failed.errors();
   EXPECT_THAT(failed.errors(), HasSubstr("server-1 exit=65 Internal: failed as told"));
-  JobRun run(kServersJob, {}, {{"FAKE_TRAIN", "late:0"}, {"FAKE_SERVER", "0"}});
+  JobRun run(kServersRun, {}, {{"FAKE_TRAIN", "late:0"}, {"FAKE_SERVER", "0"}});
   EXPECT_EQ(run.code(), 0) << run.errors();
   EXPECT_THAT(run.errors(), HasSubstr("Restarting: server-1 exit=0"));
   EXPECT_THAT(run.last_line(), HasSubstr("\"restarts\":1,"));
@@ -33,7 +33,7 @@ TEST(RunServers, are_the_first_cause_when_they_end_before_the_workers) {
 }
 
 TEST(RunServers, leave_after_the_workers_have_saved) {
-  JobRun run(kServersJob, {}, {{"FAKE_TRAIN", "save"}});
+  JobRun run(kServersRun, {}, {{"FAKE_TRAIN", "save"}});
   ASSERT_TRUE(run.listening(4));
   run.signal(SIGTERM);
   EXPECT_EQ(run.code(), 75) << run.errors();
@@ -41,7 +41,7 @@ TEST(RunServers, leave_after_the_workers_have_saved) {
 }
 
 TEST(RunServers, die_with_the_one_that_started_them) {
-  JobRun run(kServersJob, {}, {{"FAKE_TRAIN", "deaf"}});
+  JobRun run(kServersRun, {}, {{"FAKE_TRAIN", "deaf"}});
   ASSERT_TRUE(run.listening(4));
   run.signal(SIGKILL);
   EXPECT_EQ(run.code(), 137);
@@ -50,7 +50,7 @@ TEST(RunServers, die_with_the_one_that_started_them) {
 
 TEST(RunKills, one_process_of_the_first_attempt) {
   const std::vector<std::string> kill = {"--kill", "worker-1@137", "--kill", "server-0@40"};
-  JobRun run(kServersJob, kill, {{"FAKE_TRAIN", "late:9"}});
+  JobRun run(kServersRun, kill, {{"FAKE_TRAIN", "late:9"}});
   EXPECT_EQ(run.code(), 9) << run.errors();
   EXPECT_THAT(run.output(), HasSubstr("worker 1 dies at 1:137:reduce\n"));
   EXPECT_THAT(run.output(), HasSubstr("server 0 dies at 0:40:serve\n"));
@@ -59,7 +59,7 @@ TEST(RunKills, one_process_of_the_first_attempt) {
 }
 
 TEST(RunKills, a_rank_that_mpirun_starts) {
-  std::string job = kServersJob;
+  std::string job = kServersRun;
   job.replace(job.find("strategy: ParameterServer"), 25, "slotsPerWorker: 2");
   JobRun run(job, {"--kill", "worker-1@3"});
   EXPECT_EQ(run.code(), 0) << run.errors();
@@ -69,16 +69,18 @@ TEST(RunKills, a_rank_that_mpirun_starts) {
 // Its servers and its scheduler end before its workers, as MXNet's do.
 TEST(RunServers, tells_mxnets_programs_of_one_scheduler) {
   const auto pods = [](int seconds) {
-    return fmt::format("template: {{spec: {{containers: [{{name: a, image: x, command: [sh, -c, "
-                       "'sleep {}; echo $DMLC_ROLE $DMLC_PS_ROOT_URI $DMLC_NODE_HOST "
-                       "$DMLC_NUM_WORKER $DMLC_NUM_SERVER at $DMLC_PS_ROOT_PORT']}}]}}}}",
-                       seconds);
+    return fmt::format(
+        "template: {{spec: {{containers: [{{name: a, image: x, command: [sh, -c, "
+        "'sleep {}; echo $DMLC_ROLE $DMLC_PS_ROOT_URI $DMLC_NODE_HOST "
+        "$DMLC_NUM_WORKER $DMLC_NUM_SERVER at $DMLC_PS_ROOT_PORT']}}]}}}}",
+        seconds);
   };
-  JobRun run(fmt::format("apiVersion: coxswain.dev/v1alpha1\nkind: TrainingJob\n"
-                         "metadata: {{name: test}}\nspec:\n  strategy: ParameterServer\n"
-                         "  rendezvous: [MXNet]\n  replicaSpecs:\n"
-                         "    Worker: {{replicas: 2, {}}}\n    Server: {{replicas: 1, {}}}\n",
-                         pods(1), pods(0)));
+  JobRun run(
+      fmt::format("apiVersion: coxswain.dev/v1alpha1\nkind: TrainingJob\n"
+                  "metadata: {{name: test}}\nspec:\n  strategy: ParameterServer\n"
+                  "  rendezvous: [MXNet]\n  replicaSpecs:\n"
+                  "    Worker: {{replicas: 2, {}}}\n    Server: {{replicas: 1, {}}}\n",
+                  pods(1), pods(0)));
   EXPECT_EQ(run.code(), 0) << run.errors();
   std::set<std::string> ports;
   std::multiset<std::string> roles;

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 using test::count_in;
 using test::eventually;
 using test::JobRun;
-using test::kServersJob;
+using test::kServersRun;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -181,10 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
         KillCase{"rank_1", [](JobRun& run) { return run.command_of(1); }, "worker-1 exit=137"},
         KillCase{"supervisor", [](JobRun& run) { return run.supervisor_of(1, 0); },
                  "worker-1 exit=137"},
-        KillCase{"mpirun",
-                 [](JobRun& run) {
-                   return run.find({"mpirun", "--host"});
-                 },
+        KillCase{"mpirun", [](JobRun& run) { return run.find({"mpirun", "--host"}); },
                  "mpirun was killed by signal 9"},
         KillCase{"worker", [](JobRun& run) { return run.find({"coxswain-trainer worker"}); },
                  "worker-0 exit=137"}),
@@ -211,7 +208,7 @@ TEST(Run, refuses_before_anything_is_started) {
   const std::string good = job_text("'done:0'", {});
   const std::string bad = job_text("'done:0'", {.workers = 0});
   const std::string nfs = good + "  volumes: {data: {nfs: {server: a, path: /b}}}\n";
-  std::string mpi = kServersJob;
+  std::string mpi = kServersRun;
   mpi.replace(mpi.find("ParameterServer"), 15, "AllReduce");
   const Row rows[] = {
       {good.c_str(), {"--volume", "data"}, 2, "--volume data: write NAME=DIR"},
@@ -220,13 +217,13 @@ TEST(Run, refuses_before_anything_is_started) {
       {nfs.c_str(), {"--volume=data=/tmp", "--volume=data=/var"}, 2, "data is given twice"},
       {nfs.c_str(), {"--volume=data=/tmp/a\nb"}, 2, "control characters"},
       {good.c_str(), {"--log-format", "xml"}, 2, "see coxswain run --help"},
-      {kServersJob, {"--kill", "worker-1"}, 2, "--kill worker-1: write ROLE-INDEX@STEP"},
-      {kServersJob, {"--kill", "master-1@3"}, 2, "write ROLE-INDEX@STEP"},
-      {kServersJob, {"--kill", "worker-1@-3"}, 2, "write ROLE-INDEX@STEP"},
-      {kServersJob, {"--kill", "worker-x@3"}, 2, "write ROLE-INDEX@STEP"},
-      {kServersJob, {"--kill", "@3"}, 2, "write ROLE-INDEX@STEP"},
-      {kServersJob, {"--kill=worker-1@3", "--kill=worker-1@4"}, 2, "worker-1 is given twice"},
-      {kServersJob, {"--kill", "server-2@3"}, 65, "the job has 2 servers, from 0 on"},
+      {kServersRun, {"--kill", "worker-1"}, 2, "--kill worker-1: write ROLE-INDEX@STEP"},
+      {kServersRun, {"--kill", "master-1@3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersRun, {"--kill", "worker-1@-3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersRun, {"--kill", "worker-x@3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersRun, {"--kill", "@3"}, 2, "write ROLE-INDEX@STEP"},
+      {kServersRun, {"--kill=worker-1@3", "--kill=worker-1@4"}, 2, "worker-1 is given twice"},
+      {kServersRun, {"--kill", "server-2@3"}, 65, "the job has 2 servers, from 0 on"},
       {good.c_str(), {"--kill", "worker-1@3"}, 65, "only with `training`"},
       {mpi.c_str(), {"--kill=worker-0@3", "--kill=worker-1@3"}, 65, "with launcher MPI one"},
       {nfs.c_str(), {}, 65, "--volume data=DIR"},

@@ -37,7 +37,7 @@ class Notes : public ObjectSink {
 };
 
 // An informer on a server that says what the test wrote, run to the end of the script.
-struct Trial {
+struct InformerTrial {
   test::ScriptedServer server;
   Notes notes;
   std::vector<milliseconds> rests;
@@ -72,7 +72,7 @@ struct Trial {
 kube::Json bookmark(std::uint64_t version) { return object("a/none", "", version); }
 
 TEST(Informer, lists_then_watches_from_the_version_of_the_list) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {object("a/p", "u", 90)})
       .watch({{"ADDED", object("a/q", "v", 101)},
               {"MODIFIED", object("a/p", "u", 103)},
@@ -90,7 +90,7 @@ TEST(Informer, lists_then_watches_from_the_version_of_the_list) {
 }
 
 TEST(Informer, watches_on_at_once_after_a_quiet_watch_that_lasted) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {}).watch({}, seconds(50)).watch({}, seconds(50));
   trial.run();
   EXPECT_EQ(trial.asked(), (Texts{"list", "watch 100", "watch 100", "watch 100"}));
@@ -98,7 +98,7 @@ TEST(Informer, watches_on_at_once_after_a_quiet_watch_that_lasted) {
 }
 
 TEST(Informer, rests_after_watches_that_end_at_once_with_nothing) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {}).watch({}).watch({}).watch({});
   trial.run();
   ASSERT_EQ(trial.rests.size(), 3u);
@@ -110,7 +110,7 @@ TEST(Informer, rests_after_watches_that_end_at_once_with_nothing) {
 }
 
 TEST(Informer, rests_at_most_half_a_minute_and_a_tenth) {
-  Trial trial;
+  InformerTrial trial;
   for (int i = 0; i < 20; ++i) trial.server.fail(503, "Unavailable");
   trial.run();
   ASSERT_EQ(trial.rests.size(), 20u);
@@ -119,7 +119,7 @@ TEST(Informer, rests_at_most_half_a_minute_and_a_tenth) {
 }
 
 TEST(Informer, a_watch_that_works_shortens_the_rest_again) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {}).fail(500, "Down").fail(500, "Down").fail(500, "Down");
   trial.server.watch({{"ADDED", object("a/p", "u", 101)}}).fail(500, "Down");
   trial.run();
@@ -131,7 +131,7 @@ TEST(Informer, a_watch_that_works_shortens_the_rest_again) {
 }
 
 TEST(Informer, watches_on_from_the_last_event_after_a_broken_watch) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {}).watch({{"ADDED", object("a/p", "u", 105)}});
   trial.server.answer(0, "connection reset").watch({}, seconds(9));
   trial.run();
@@ -147,18 +147,12 @@ TEST(Informer, lists_anew_when_the_version_has_expired) {
   };
   const Case cases[] = {
       {"as the answer", [](auto& server) { server.fail(410, "Expired"); }},
-      {"in the stream",
-       [&](auto& server) {
-         server.watch({{"ERROR", gone}});
-       }},
+      {"in the stream", [&](auto& server) { server.watch({{"ERROR", gone}}); }},
       {"garbage", [](auto& server) { server.answer(200, "<html>\n"); }},
-      {"an unknown type",
-       [](auto& server) {
-         server.watch({{"LOST", bookmark(105)}});
-       }},
+      {"an unknown type", [](auto& server) { server.watch({{"LOST", bookmark(105)}}); }},
   };
   for (const Case& c : cases) {
-    Trial trial;
+    InformerTrial trial;
     trial.server.list(100, {});
     c.expire(trial.server);
     trial.server.list(200, {object("a/p", "u", 150)});
@@ -170,7 +164,7 @@ TEST(Informer, lists_anew_when_the_version_has_expired) {
 }
 
 TEST(Informer, does_not_list_in_a_circle_without_rest) {
-  Trial trial;
+  InformerTrial trial;
   for (int i = 0; i < 4; ++i) trial.server.list(100, {}).fail(410, "Expired");
   trial.run();
   EXPECT_GE(trial.rests.size(), 3u);
@@ -179,7 +173,7 @@ TEST(Informer, does_not_list_in_a_circle_without_rest) {
 
 TEST(Informer, lists_anew_when_versions_go_back_or_are_missing) {
   for (const std::uint64_t version : {std::uint64_t{101}, std::uint64_t{0}}) {
-    Trial trial;
+    InformerTrial trial;
     trial.server.list(100, {})
         .watch({{"ADDED", object("a/p", "u", 105)},
                 {"ADDED", object("a/q", "v", version)},
@@ -193,7 +187,7 @@ TEST(Informer, lists_anew_when_versions_go_back_or_are_missing) {
 }
 
 TEST(Informer, takes_the_same_event_twice) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {}).watch(
       {{"ADDED", object("a/p", "u", 105)}, {"ADDED", object("a/p", "u", 105)}});
   trial.run();
@@ -201,7 +195,7 @@ TEST(Informer, takes_the_same_event_twice) {
 }
 
 TEST(Informer, lists_again_every_ten_minutes_though_all_is_well) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {});
   for (int i = 0; i < 12; ++i) trial.server.watch({}, seconds(50));
   trial.server.list(200, {});
@@ -211,7 +205,7 @@ TEST(Informer, lists_again_every_ten_minutes_though_all_is_well) {
 }
 
 TEST(Informer, tells_each_kind_of_error_once_and_goes_on_trying) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.fail(403, "Forbidden").fail(403, "Forbidden").fail(404, "NotFound");
   trial.server.fail(403, "Forbidden").answer(200, "no JSON").list(100, {});
   trial.server.watch({{"ADDED", object("a/p", "u", 101)}}).fail(403, "Forbidden");
@@ -223,7 +217,7 @@ TEST(Informer, tells_each_kind_of_error_once_and_goes_on_trying) {
 }
 
 TEST(Informer, a_refused_watch_is_tried_from_a_list) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {}).fail(403, "Forbidden").list(200, {}).fail(429, "Busy");
   trial.run();
   EXPECT_EQ(trial.asked(), (Texts{"list", "watch 100", "list", "watch 200", "watch 200"}));
@@ -231,7 +225,7 @@ TEST(Informer, a_refused_watch_is_tried_from_a_list) {
 }
 
 TEST(Informer, a_list_without_a_version_is_no_list) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.answer(200, R"({"kind":"PodList","metadata":{"resourceVersion":"x1"},"items":[]})");
   trial.run();
   EXPECT_FALSE(trial.synced);
@@ -239,14 +233,14 @@ TEST(Informer, a_list_without_a_version_is_no_list) {
 }
 
 TEST(Informer, a_list_whose_page_expired_forgets_the_pages_before) {
-  Trial trial;
+  InformerTrial trial;
   trial.server.list(100, {object("a/p", "u", 90)}, "more").fail(410, "Expired").list(200, {});
   trial.run();
   EXPECT_EQ(trial.notes.texts, (Texts{"list", "has p@90", "list", "end 200"}));
 }
 
 TEST(Informer, tells_those_who_wait_that_the_first_list_was_refused_or_is_whole) {
-  Trial trial;
+  InformerTrial trial;
   Texts told;
   InformerOptions options;
   options.on_synced = [&] { told.push_back("synced"); };

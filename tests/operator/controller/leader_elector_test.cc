@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // One elector over a server that fails as told; time passes as it rests.
-struct Trial : kube::Transport {
+struct ElectorTrial : kube::Transport {
   test::LeaseServer server;
   Monotonic now = seconds(1000);
   static constexpr int kHangs = -1;
@@ -80,7 +80,7 @@ struct Trial : kube::Transport {
 };
 
 TEST(LeaderElector, creates_the_lease_where_there_is_none) {
-  Trial trial;
+  ElectorTrial trial;
   EXPECT_FALSE(trial.elector.holds());
   EXPECT_TRUE(trial.elector.acquire(trial.stop.get_token()));
   EXPECT_TRUE(trial.elector.holds());
@@ -89,7 +89,7 @@ TEST(LeaderElector, creates_the_lease_where_there_is_none) {
 }
 
 TEST(LeaderElector, holds_until_the_renew_deadline_after_the_last_success) {
-  Trial trial;
+  ElectorTrial trial;
   ASSERT_TRUE(trial.elector.acquire({}));
   trial.now += milliseconds(9999);
   EXPECT_TRUE(trial.elector.holds());
@@ -98,7 +98,7 @@ TEST(LeaderElector, holds_until_the_renew_deadline_after_the_last_success) {
 }
 
 TEST(LeaderElector, takes_a_released_lease_at_once) {
-  Trial trial;
+  ElectorTrial trial;
   trial.hold("", 1);
   EXPECT_TRUE(trial.elector.acquire({}));
   EXPECT_EQ(trial.now, seconds(1000));
@@ -106,7 +106,7 @@ TEST(LeaderElector, takes_a_released_lease_at_once) {
 }
 
 TEST(LeaderElector, waits_until_the_holder_has_been_silent_for_its_duration) {
-  Trial trial;
+  ElectorTrial trial;
   trial.hold("them", 1);
   EXPECT_TRUE(trial.elector.acquire({}));
   EXPECT_GE(trial.now, seconds(1015));
@@ -115,7 +115,7 @@ TEST(LeaderElector, waits_until_the_holder_has_been_silent_for_its_duration) {
 }
 
 TEST(LeaderElector, follows_a_holder_that_renews) {
-  Trial trial;
+  ElectorTrial trial;
   trial.hold("them", 1);
   int renewals = 0;
   trial.on_rest = [&] {
@@ -129,7 +129,7 @@ TEST(LeaderElector, follows_a_holder_that_renews) {
 }
 
 TEST(LeaderElector, renews_until_it_is_stopped_and_then_releases) {
-  Trial trial;
+  ElectorTrial trial;
   ASSERT_TRUE(trial.elector.acquire({}));
   trial.stop_after(30);
   EXPECT_TRUE(trial.elector.keep(trial.stop.get_token()));
@@ -141,7 +141,7 @@ TEST(LeaderElector, renews_until_it_is_stopped_and_then_releases) {
 }
 
 TEST(LeaderElector, survives_failures_that_are_shorter_than_the_renew_deadline) {
-  Trial trial;
+  ElectorTrial trial;
   ASSERT_TRUE(trial.elector.acquire({}));
   trial.failures = {500, 0, 503};
   trial.stop_after(6);
@@ -151,9 +151,9 @@ TEST(LeaderElector, survives_failures_that_are_shorter_than_the_renew_deadline) 
 }
 
 TEST(LeaderElector, a_call_that_hangs_costs_no_leadership) {
-  const std::deque<int> reading{Trial::kHangs}, writing{200, Trial::kHangs};
+  const std::deque<int> reading{ElectorTrial::kHangs}, writing{200, ElectorTrial::kHangs};
   for (const auto& calls : {reading, writing}) {
-    Trial trial;
+    ElectorTrial trial;
     ASSERT_TRUE(trial.elector.acquire({}));
     trial.failures = calls;
     int rests = 0;
@@ -170,7 +170,7 @@ TEST(LeaderElector, a_call_that_hangs_costs_no_leadership) {
 }
 
 TEST(LeaderElector, gives_up_when_the_renew_deadline_passes) {
-  Trial trial;
+  ElectorTrial trial;
   ASSERT_TRUE(trial.elector.acquire({}));
   trial.failures.assign(100, 500);
   EXPECT_FALSE(trial.elector.keep(trial.stop.get_token()));
@@ -181,7 +181,7 @@ TEST(LeaderElector, gives_up_when_the_renew_deadline_passes) {
 
 TEST(LeaderElector, steps_down_at_once_when_another_holds_the_lease) {
   for (const char* holder : {"them", ""}) {
-    Trial trial;
+    ElectorTrial trial;
     ASSERT_TRUE(trial.elector.acquire({}));
     trial.on_rest = [&] { trial.hold(holder, 50); };
     trial.failures = {200, 500};  // and it can't be taken back
@@ -192,7 +192,7 @@ TEST(LeaderElector, steps_down_at_once_when_another_holds_the_lease) {
 }
 
 TEST(LeaderElector, makes_a_deleted_lease_anew) {
-  Trial trial;
+  ElectorTrial trial;
   ASSERT_TRUE(trial.elector.acquire({}));
   int rests = 0;
   trial.on_rest = [&] {
@@ -206,7 +206,7 @@ TEST(LeaderElector, makes_a_deleted_lease_anew) {
 }
 
 TEST(LeaderElector, goes_on_after_a_write_whose_answer_got_lost) {
-  Trial trial;
+  ElectorTrial trial;
   trial.failures = {200, 0};
   trial.server.handle_late(
       {kube::Method::kPost, "", "",
@@ -217,7 +217,7 @@ TEST(LeaderElector, goes_on_after_a_write_whose_answer_got_lost) {
 }
 
 TEST(LeaderElector, a_conflict_is_no_error) {
-  Trial trial;
+  ElectorTrial trial;
   trial.hold("", 1);
   trial.failures = {200, 409};
   EXPECT_TRUE(trial.elector.acquire({}));
@@ -225,7 +225,7 @@ TEST(LeaderElector, a_conflict_is_no_error) {
 }
 
 TEST(LeaderElector, keeps_what_others_wrote_into_the_metadata) {
-  Trial trial;
+  ElectorTrial trial;
   trial.hold("", 1);
   trial.server.object["metadata"]["labels"] = {{"team", "a"}};
   ASSERT_TRUE(trial.elector.acquire({}));
@@ -233,7 +233,7 @@ TEST(LeaderElector, keeps_what_others_wrote_into_the_metadata) {
 }
 
 TEST(LeaderElector, stopped_before_it_leads_it_writes_nothing) {
-  Trial trial;
+  ElectorTrial trial;
   trial.stop.request_stop();
   EXPECT_FALSE(trial.elector.acquire(trial.stop.get_token()));
   EXPECT_TRUE(trial.server.object.is_null());

@@ -60,9 +60,9 @@ struct Watch {
 
 // Runs a store beside the world, in any order of watches, lists and answers, and checks its laws
 // after each step.
-class Trial {
+class LawTrial {
  public:
-  Trial(std::uint64_t seed, const std::vector<std::string>& scopes) : random_(seed) {
+  LawTrial(std::uint64_t seed, const std::vector<std::string>& scopes) : random_(seed) {
     for (const auto& scope : scopes) watches_.push_back({scope, 0, {}});
     for (Watch& watch : watches_) {
       begin_list(watch);
@@ -225,8 +225,8 @@ TEST(StoreLaws, never_goes_back_never_resurrects_and_converges) {
   const std::uint64_t last = test::flags().seed_given ? first : 400;
   for (std::uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE("--seed " + std::to_string(seed));
-    Trial(seed, {""}).run(200);
-    Trial(seed, {"a", "b"}).run(200);
+    LawTrial(seed, {""}).run(200);
+    LawTrial(seed, {"a", "b"}).run(200);
   }
 }
 

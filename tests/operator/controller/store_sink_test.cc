@@ -13,7 +13,7 @@ using test::object;
 using Texts = std::vector<std::string>;
 
 // Keeps the job that a pod's label names.
-struct Trial {
+struct SinkTrial {
   Store<std::string> store;
   Texts woken;
   StoreSink<std::string> sink{
@@ -33,55 +33,55 @@ struct Trial {
 };
 
 TEST(StoreSink, tells_of_what_a_list_found_and_what_it_missed) {
-  Trial trial;
+  SinkTrial trial;
   trial.sink.begin_list();
-  trial.sink.listed(Trial::pod("p", 1, "first"));
-  trial.sink.listed(Trial::pod("q", 2, ""));
+  trial.sink.listed(SinkTrial::pod("p", 1, "first"));
+  trial.sink.listed(SinkTrial::pod("q", 2, ""));
   trial.sink.end_list(5);
   EXPECT_EQ(trial.woken, (Texts{"first"}));
   EXPECT_EQ(trial.store.size(), 1u) << "what is none of ours is not kept";
 
   trial.woken.clear();
   trial.sink.begin_list();
-  trial.sink.listed(Trial::pod("r", 6, "second"));
+  trial.sink.listed(SinkTrial::pod("r", 6, "second"));
   trial.sink.end_list(9);
   EXPECT_EQ(trial.woken, (Texts{"first", "second"})) << "the vanished one by what was kept of it";
   EXPECT_EQ(trial.store.seen_version("a"), 9u);
 }
 
 TEST(StoreSink, a_list_begun_anew_forgets_what_came_before) {
-  Trial trial;
+  SinkTrial trial;
   trial.sink.begin_list();
-  trial.sink.listed(Trial::pod("p", 1, "first"));
+  trial.sink.listed(SinkTrial::pod("p", 1, "first"));
   trial.sink.begin_list();
   trial.sink.end_list(5);
   EXPECT_EQ(trial.store.size(), 0u);
 }
 
 TEST(StoreSink, tells_both_jobs_when_a_pod_goes_from_one_to_the_other) {
-  Trial trial;
-  trial.sink.changed(Trial::pod("p", 1, "first"));
-  trial.sink.changed(Trial::pod("p", 2, "second"));
+  SinkTrial trial;
+  trial.sink.changed(SinkTrial::pod("p", 1, "first"));
+  trial.sink.changed(SinkTrial::pod("p", 2, "second"));
   EXPECT_EQ(trial.woken, (Texts{"first", "first", "second"}));
 }
 
 TEST(StoreSink, says_nothing_of_what_was_known) {
-  Trial trial;
+  SinkTrial trial;
   trial.store.put_answer(test::meta("a/p", "uid-p", 3), "first");
-  trial.sink.changed(Trial::pod("p", 2, "first"));
-  trial.sink.changed(Trial::pod("p", 3, "first"));
-  trial.sink.deleted(Trial::pod("other", 4, "first"));
+  trial.sink.changed(SinkTrial::pod("p", 2, "first"));
+  trial.sink.changed(SinkTrial::pod("p", 3, "first"));
+  trial.sink.deleted(SinkTrial::pod("other", 4, "first"));
   EXPECT_TRUE(trial.woken.empty());
   EXPECT_EQ(trial.store.seen_version("a"), 4u);
 }
 
 TEST(StoreSink, tells_of_a_deletion_and_of_an_object_that_is_ours_no_more) {
-  Trial trial;
-  trial.sink.changed(Trial::pod("p", 1, "first"));
-  trial.sink.changed(Trial::pod("q", 2, "second"));
+  SinkTrial trial;
+  trial.sink.changed(SinkTrial::pod("p", 1, "first"));
+  trial.sink.changed(SinkTrial::pod("q", 2, "second"));
   trial.woken.clear();
-  trial.sink.deleted(Trial::pod("p", 3, ""));
-  trial.sink.changed(Trial::pod("q", 4, ""));
+  trial.sink.deleted(SinkTrial::pod("p", 3, ""));
+  trial.sink.changed(SinkTrial::pod("q", 4, ""));
   EXPECT_EQ(trial.woken, (Texts{"first", "second"}));
   EXPECT_EQ(trial.store.size(), 0u);
   trial.sink.progress(8);

@@ -12,16 +12,16 @@ namespace coxswain::controller {
 namespace {
 
 using test::meta;
-using Texts = Store<std::string>;
+using TextStore = Store<std::string>;
 
 // "p@7=value"; "": absent.
-std::string at(const Texts& store, const std::string& key) {
+std::string at(const TextStore& store, const std::string& key) {
   const auto entry = store.find(key);
   if (!entry) return "";
   return entry->meta.uid + "@" + std::to_string(entry->meta.resource_version) + "=" + entry->value;
 }
 
-std::vector<std::string> as_text(const std::vector<Texts::Entry>& entries) {
+std::vector<std::string> as_text(const std::vector<TextStore::Entry>& entries) {
   std::vector<std::string> texts;
   for (const auto& entry : entries)
     texts.push_back(entry.meta.name + "@" + std::to_string(entry.meta.resource_version));
@@ -31,7 +31,7 @@ std::vector<std::string> as_text(const std::vector<Texts::Entry>& entries) {
 using Names = std::vector<std::string>;
 
 TEST(Store, keeps_the_newest_of_a_watch) {
-  Texts store;
+  TextStore store;
   EXPECT_TRUE(store.put(meta("a/p", "u", 5), "x"));
   EXPECT_FALSE(store.put(meta("a/p", "u", 5), "x"));
   EXPECT_TRUE(store.put(meta("a/p", "u", 10), "y"));  // compared as numbers: "10" < "5" as text
@@ -42,7 +42,7 @@ TEST(Store, keeps_the_newest_of_a_watch) {
 }
 
 TEST(Store, removes_what_the_watch_saw_deleted) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "u", 5), "x");
   EXPECT_TRUE(store.remove(meta("a/p", "u", 8)));
   EXPECT_FALSE(store.remove(meta("a/p", "u", 8)));
@@ -53,7 +53,7 @@ TEST(Store, removes_what_the_watch_saw_deleted) {
 }
 
 TEST(Store, a_deletion_spares_what_took_the_name_later) {
-  Texts store;
+  TextStore store;
   store.put_answer(meta("a/p", "second", 9), "x");
   EXPECT_FALSE(store.remove(meta("a/p", "first", 8)));
   EXPECT_EQ(at(store, "a/p"), "second@9=x");
@@ -61,7 +61,7 @@ TEST(Store, a_deletion_spares_what_took_the_name_later) {
 }
 
 TEST(Store, takes_an_answer_that_is_ahead_of_the_watch) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "u", 5), "x");
   EXPECT_TRUE(store.put_answer(meta("a/p", "u", 7), "y"));
   EXPECT_TRUE(store.put_answer(meta("a/q", "v", 8), "z"));
@@ -72,7 +72,7 @@ TEST(Store, takes_an_answer_that_is_ahead_of_the_watch) {
 }
 
 TEST(Store, ignores_an_answer_that_the_watch_has_passed) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "u", 5), "x");
   store.remove(meta("a/p", "u", 8));
   EXPECT_FALSE(store.put_answer(meta("a/p", "u", 7), "y"));
@@ -81,7 +81,7 @@ TEST(Store, ignores_an_answer_that_the_watch_has_passed) {
 }
 
 TEST(Store, takes_an_answer_that_is_newer_than_what_is_there) {
-  Texts store;  // the watch lost an event
+  TextStore store;  // the watch lost an event
   store.put(meta("a/p", "u", 5), "x");
   store.progress("", 9);
   EXPECT_TRUE(store.put_answer(meta("a/p", "u", 7), "y"));
@@ -89,7 +89,7 @@ TEST(Store, takes_an_answer_that_is_newer_than_what_is_there) {
 }
 
 TEST(Store, what_an_answer_said_is_gone_stays_gone_though_the_watch_is_behind) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "u", 5), "x");
   store.put_answer(meta("a/p", "u", 9), "y");
   EXPECT_TRUE(store.remove_answer(meta("a/p", "u", 9)));
@@ -102,7 +102,7 @@ TEST(Store, what_an_answer_said_is_gone_stays_gone_though_the_watch_is_behind) {
 }
 
 TEST(Store, an_answer_that_another_is_gone_changes_nothing) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "second", 9), "x");
   EXPECT_FALSE(store.remove_answer(meta("a/p", "first", 5)));
   EXPECT_FALSE(store.remove_answer(meta("a/p", "", 9)));
@@ -110,7 +110,7 @@ TEST(Store, an_answer_that_another_is_gone_changes_nothing) {
 }
 
 TEST(Store, a_list_replaces_what_is_older_than_it) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/gone", "g", 3), "x");
   store.put(meta("a/same", "s", 4), "x");
   store.put(meta("a/older", "o", 5), "x");
@@ -129,14 +129,14 @@ TEST(Store, a_list_replaces_what_is_older_than_it) {
 }
 
 TEST(Store, a_list_may_hold_an_object_twice) {
-  Texts store;
+  TextStore store;
   store.replace(
       "", {{meta("a/p", "u", 4), "x"}, {meta("a/p", "u", 6), "y"}, {meta("a/p", "u", 5), "z"}}, 7);
   EXPECT_EQ(at(store, "a/p"), "u@6=y");
 }
 
 TEST(Store, a_list_that_still_shows_what_an_answer_said_is_gone_does_not_bring_it_back) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "u", 5), "x");
   store.remove_answer(meta("a/p", "u", 5));
   EXPECT_TRUE(store.replace("", {{meta("a/p", "u", 6), "x"}}, 7).empty());
@@ -146,7 +146,7 @@ TEST(Store, a_list_that_still_shows_what_an_answer_said_is_gone_does_not_bring_i
 }
 
 TEST(Store, watches_of_single_namespaces_advance_apart) {
-  Texts store;
+  TextStore store;
   store.replace("a", {{meta("a/p", "u", 4), "x"}}, 10);
   store.replace("b", {{meta("b/p", "v", 4), "x"}}, 20);
   EXPECT_EQ(store.seen_version("a"), 10u);
@@ -163,7 +163,7 @@ TEST(Store, watches_of_single_namespaces_advance_apart) {
 }
 
 TEST(Store, one_watch_of_all_namespaces_counts_for_each) {
-  Texts store;
+  TextStore store;
   store.replace("", {}, 10);
   store.put(meta("a/p", "u", 12), "x");
   EXPECT_EQ(store.seen_version("a"), 12u);
@@ -172,7 +172,7 @@ TEST(Store, one_watch_of_all_namespaces_counts_for_each) {
 }
 
 TEST(Store, finds_what_a_controller_owns) {
-  Texts store;
+  TextStore store;
   store.put(meta("a/p", "1", 1, "job-1"), "x");
   store.put(meta("a/o", "2", 2, "job-1"), "x");
   store.put(meta("a/q", "3", 3, "job-2"), "x");

@@ -14,20 +14,20 @@ namespace {
 
 using convert::Converted;
 
-Converted converted(const std::string& text, const std::string& image = "") {
+Converted converted_document(const std::string& text, const std::string& image = "") {
   return convert::from_documents(job::read_documents(text, "job.yaml"),
                                  {.name = "", .image = image, .read_file = {}});
 }
 
-std::string shown(const Converted& result) {
+std::string shown_document(const Converted& result) {
   std::string text;
   for (const convert::Note& note : result.notes) text += "# " + to_text(note) + "\n";
   for (const job::Problem& problem : result.problems) text += "# " + to_text(problem) + "\n";
-  if (!convert::is_whole(result)) return text + "# not converted\n";
+  if (!convert::is_whole(result)) return text + "# not converted_document\n";
   return text + "---\n" + convert::to_yaml(result);
 }
 
-struct Case {
+struct DocumentCase {
   const char* name;
   std::string text;
 };
@@ -288,7 +288,7 @@ std::string changed(std::string text, const std::string& from, const std::string
   return text;
 }
 
-std::vector<Case> jobs() {
+std::vector<DocumentCase> jobs() {
   const std::string elastic = changed(
       changed(kHorovod, "command: [mpirun]", "command: [horovodrun]"),
       "args: [-np, \"2\", --allow-run-as-root, -bind-to, none, -map-by, slot,",
@@ -307,7 +307,7 @@ std::vector<Case> jobs() {
           {"volcano_mpi", kVolcanoMpi}};
 }
 
-std::vector<Case> refusals() {
+std::vector<DocumentCase> refused_documents() {
   return {
       {"unknown_kind", "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a}\n"},
       {"newer_version", changed(kPi, "v2beta1", "v3")},
@@ -337,23 +337,25 @@ std::vector<Case> refusals() {
   };
 }
 
-void expect_golden_jobs(const std::vector<Case>& cases, bool whole) {
-  for (const Case& test : cases) {
-    const Converted result = converted(test.text);
-    EXPECT_EQ(convert::is_whole(result), whole) << test.name << "\n" << shown(result);
+void expect_golden_jobs(const std::vector<DocumentCase>& cases, bool whole) {
+  for (const DocumentCase& test : cases) {
+    const Converted result = converted_document(test.text);
+    EXPECT_EQ(convert::is_whole(result), whole) << test.name << "\n" << shown_document(result);
     expect_golden(std::string("convert/") + test.name + ".txt",
-                  test.text + "====\n" + shown(result));
+                  test.text + "====\n" + shown_document(result));
   }
 }
 
 }  // namespace
 
 TEST(ConvertDocuments, makes_jobs_of_others) { expect_golden_jobs(jobs(), true); }
-TEST(ConvertDocuments, refuses_what_has_no_place) { expect_golden_jobs(refusals(), false); }
+TEST(ConvertDocuments, refuses_what_has_no_place) {
+  expect_golden_jobs(refused_documents(), false);
+}
 
 TEST(ConvertDocuments, prints_jobs_that_can_start) {
-  for (const Case& test : jobs()) {
-    const Converted result = converted(test.text);
+  for (const DocumentCase& test : jobs()) {
+    const Converted result = converted_document(test.text);
     const job::TrainingJob read = job::read_job(convert::to_yaml(result), "job.yaml");
     EXPECT_EQ(job::validate(read, {}), std::vector<job::Problem>{}) << test.name;
     EXPECT_EQ(read.spec, result.job.spec) << test.name;
@@ -361,7 +363,7 @@ TEST(ConvertDocuments, prints_jobs_that_can_start) {
 }
 
 TEST(ConvertDocuments, takes_the_image_that_is_given) {
-  const Converted result = converted(kPi, "registry.example.org/pi:2");
+  const Converted result = converted_document(kPi, "registry.example.org/pi:2");
   EXPECT_NE(convert::to_yaml(result).find("image: registry.example.org/pi:2"), std::string::npos);
 }
 

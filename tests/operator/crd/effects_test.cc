@@ -128,7 +128,7 @@ const std::vector<FieldChange>& field_changes() {
 
 // --- the schema ---
 
-bool is_foreign(const std::string& pointer) {
+bool has_schema_elsewhere(const std::string& pointer) {
   return pointer.ends_with("/template") || pointer.starts_with("/spec/volumes/") ||
          pointer.ends_with("/minResources");
 }
@@ -137,7 +137,7 @@ bool is_foreign(const std::string& pointer) {
 void each_leaf(const Json& schema, const std::string& pointer,
                const std::function<void(const std::string&, const Json&)>& visit) {
   const bool list_of_objects = schema.contains("items") && schema["items"].contains("properties");
-  if (is_foreign(pointer) || !(schema.contains("properties") || list_of_objects))
+  if (has_schema_elsewhere(pointer) || !(schema.contains("properties") || list_of_objects))
     return visit(pointer, schema);
   if (list_of_objects) return each_leaf(schema["items"], pointer + "/0", visit);
   for (const auto& [key, field] : schema["properties"].items())

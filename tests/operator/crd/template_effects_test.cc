@@ -13,7 +13,7 @@ namespace coxswain::crd {
 
 namespace {
 
-using job::Json;
+using Content = job::Json;
 
 constexpr const char* kTemplate = R"({
   "metadata": {"labels": {"team": "vision"}, "annotations": {"a": "b"}},
@@ -22,19 +22,19 @@ constexpr const char* kTemplate = R"({
     "initContainers": [{"name": "i", "image": "i:1"}],
     "containers": [{"name": "trainer", "image": "a:1"}]}})";
 
-Json sample(const Json& schema) {
+Content sample(const Content& schema) {
   if (schema.contains("enum")) return schema["enum"][0];
   const std::string type = schema.value("type", "");
   if (type == "boolean") return true;
   if (type == "integer") return 7;
   if (type == "number") return 7.5;
-  if (type == "array") return Json::array({sample(schema.value("items", Json::object()))});
-  if (type == "object") return Json{{"k", "7"}};
+  if (type == "array") return Content::array({sample(schema.value("items", Content::object()))});
+  if (type == "object") return Content{{"k", "7"}};
   return "7";
 }
 
-void each_leaf(const Json& schema, const std::string& pointer,
-               const std::function<void(const std::string&, const Json&)>& visit) {
+void each_leaf(const Content& schema, const std::string& pointer,
+               const std::function<void(const std::string&, const Content&)>& visit) {
   const bool list_of_objects = schema.contains("items") && schema["items"].contains("properties");
   if (list_of_objects) return each_leaf(schema["items"], pointer + "/0", visit);
   if (!schema.contains("properties")) return visit(pointer, schema);
@@ -42,7 +42,7 @@ void each_leaf(const Json& schema, const std::string& pointer,
     each_leaf(field, pointer + "/" + key, visit);
 }
 
-job::TrainingJob with_template(const Json& pod_template, bool trains) {
+job::TrainingJob with_template(const Content& pod_template, bool trains) {
   test::JobBuilder job;
   job.spec().worker.pod_template = pod_template;
   if (!trains) job.spec().training.reset();
@@ -53,19 +53,19 @@ job::TrainingJob with_template(const Json& pod_template, bool trains) {
 
 TEST(TemplateEffects, are_in_the_pod) {
   std::ifstream in("crds/generator/kubernetes.json");
-  const Json schema = Json::parse(in).at("PodTemplateSpec");
+  const Content schema = Content::parse(in).at("PodTemplateSpec");
   job::Installation open;
   open.pod_security = job::PodSecurity::kPrivileged;
   int fields = 0;
   for (const bool trains : {true, false}) {
-    const job::TrainingJob plain = with_template(Json::parse(kTemplate), trains);
+    const job::TrainingJob plain = with_template(Content::parse(kTemplate), trains);
     ASSERT_EQ(job::validate(plain, {}), std::vector<job::Problem>{});
-    const Json before = cluster::pod(plain, {}, "config");
-    each_leaf(schema, "", [&](const std::string& pointer, const Json& field) {
+    const Content before = cluster::pod(plain, {}, "config");
+    each_leaf(schema, "", [&](const std::string& pointer, const Content& field) {
       ++fields;
-      const auto shows = [&](const Json& value) {
-        Json changed = Json::parse(kTemplate);
-        changed[Json::json_pointer(pointer)] = value;
+      const auto shows = [&](const Content& value) {
+        Content changed = Content::parse(kTemplate);
+        changed[Content::json_pointer(pointer)] = value;
         const job::TrainingJob job = with_template(changed, trains);
         return !job::validate(job, open).empty() || cluster::pod(job, {}, "config") != before;
       };

@@ -187,13 +187,13 @@ TEST(Goodput, has_a_best_interval) {
 }
 
 TEST(Parse, reads_networks_times_and_sizes) {
-  for (const auto& [text, bytes, seconds] :
+  for (const auto& [text, bytes, latency] :
        {std::tuple("10Gb/s,20us", 1.25e9, 20e-6), std::tuple("2ms,1GB/s", 1e9, 2e-3),
         std::tuple("100Mb/s", 12.5e6, 50e-6)}) {
     const auto network = parse_network(text);
     ASSERT_TRUE(network) << text;
     EXPECT_DOUBLE_EQ(network->bytes_per_second, bytes) << text;
-    EXPECT_DOUBLE_EQ(network->seconds_a_message, seconds) << text;
+    EXPECT_DOUBLE_EQ(network->seconds_a_message, latency) << text;
   }
   for (const char* text : {"", "10", "10Gb", "10Gb/s,1Gb/s", "-1Gb/s", "0Gb/s", "nanGb/s", "1us,",
                            "infGb/s", "10Gb/s 50us"})

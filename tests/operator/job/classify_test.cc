@@ -15,7 +15,7 @@ namespace {
 using job::Cause;
 using job::FailureAction;
 
-struct Row {
+struct Judgement {
   const char* seen;
   std::function<void(ObservedBuilder&)> see;
   std::optional<Cause> cause;
@@ -23,8 +23,8 @@ struct Row {
 
 std::string text(const std::optional<Cause>& cause) { return cause ? to_text(*cause) : "none"; }
 
-void expect_rows(const job::TrainingJob& job, const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
+void expect_rows(const job::TrainingJob& job, const std::vector<Judgement>& rows) {
+  for (const Judgement& row : rows) {
     auto seen = observed(job);
     row.see(seen);
     const auto loss = job::classify(job, seen.value().workers.front(), seen.value().now);

@@ -15,7 +15,7 @@ using job::PodSecurity;
 
 // One row: a PodSpec of a template, and the path within it that is refused; empty: none. `baseline`
 // refuses the same, or nothing.
-struct Row {
+struct PodCase {
   std::string pod;
   std::string refused;
   PodSecurity from = PodSecurity::kBaseline;  // the widest level that refuses it
@@ -55,7 +55,7 @@ std::string refusals(const std::string& text, PodSecurity level = PodSecurity::k
   return paths;
 }
 
-void check(const std::vector<Row>& rows) {
+void check(const std::vector<PodCase>& rows) {
   constexpr const char* kTemplate = "spec.replicaSpecs.Worker.template.spec.";
   for (const auto& [pod, refused, from] : rows)
     for (const auto level :
@@ -108,7 +108,7 @@ TEST(SecurityRules, refuse_what_restricted_forbids_of_a_pod) {
 }
 
 TEST(SecurityRules, refuse_what_restricted_forbids_of_a_container) {
-  std::vector<Row> rows;
+  std::vector<PodCase> rows;
   for (const char* list : {"", "initContainers"}) {
     const std::string place = std::string(*list ? list : "containers") + "[0].";
     const auto add = [&](const char* fields, const char* refused,
@@ -159,7 +159,7 @@ TEST(SecurityRules, refuse_ports_probes_and_hooks_of_the_host) {
 }
 
 TEST(SecurityRules, refuse_volumes_of_the_host_and_of_other_systems) {
-  std::vector<Row> rows;
+  std::vector<PodCase> rows;
   for (const char* kind : {"hostPath",
                            "gcePersistentDisk",
                            "awsElasticBlockStore",

@@ -17,12 +17,12 @@ namespace {
 
 constexpr timeval kPatience{5, 0};
 
-std::shared_ptr<BIO> reader_of(const std::string& text) {
+std::shared_ptr<BIO> pem_reader(const std::string& text) {
   return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free_all};
 }
 
 std::shared_ptr<X509> read_certificate(const std::string& pem) {
-  return {PEM_read_bio_X509(reader_of(pem).get(), nullptr, nullptr, nullptr), X509_free};
+  return {PEM_read_bio_X509(pem_reader(pem).get(), nullptr, nullptr, nullptr), X509_free};
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ TlsServer::TlsServer(const Identity& identity, Script script, bool ipv6)
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   SSL_CTX_use_certificate(context_.get(), read_certificate(identity.certificate_pem).get());
   const std::shared_ptr<EVP_PKEY> key(
-      PEM_read_bio_PrivateKey(reader_of(identity.key_pem).get(), nullptr, nullptr, nullptr),
+      PEM_read_bio_PrivateKey(pem_reader(identity.key_pem).get(), nullptr, nullptr, nullptr),
       EVP_PKEY_free);
   SSL_CTX_use_PrivateKey(context_.get(), key.get());
   listener_ = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -97,7 +97,7 @@ Rule read_rule(const Json& json, const Life& defaults) {
   return rule;
 }
 
-std::string text_at(const Json& pod, const char* map, const char* key) {
+std::string text_of(const Json& pod, const char* map, const char* key) {
   const auto metadata = pod.find("metadata");
   if (metadata == pod.end() || !metadata->is_object()) return "";
   const auto entries = metadata->find(map);
@@ -114,7 +114,7 @@ std::optional<int> number_of(const std::string& text) {
 }
 
 bool fits(const Rule& rule, const Json& pod) {
-  const auto label = [&](const char* key) { return text_at(pod, "labels", key); };
+  const auto label = [&](const char* key) { return text_of(pod, "labels", key); };
   // Ours, and other operators' whose pods carry the second.
   std::string role = label("training.kubeflow.org/replica-type");
   if (role.empty()) role = label("training.kubeflow.org/job-role");
@@ -140,7 +140,7 @@ std::vector<Rule> parse_rules(const std::string& text, const Life& defaults) {
 }
 
 Life life_of(const Json& pod, const std::vector<Rule>& others, const Life& defaults) {
-  const std::string script = text_at(pod, "annotations", kLifeAnnotation);
+  const std::string script = text_of(pod, "annotations", kLifeAnnotation);
   const std::vector<Rule> rules = script.empty() ? others : parse_rules(script, defaults);
   const auto rule = std::ranges::find_if(rules, [&](const Rule& each) { return fits(each, pod); });
   return rule == rules.end() ? defaults : rule->life;

@@ -24,7 +24,7 @@ using ::testing::Not;
 
 const std::string kGoldens = "tests/golden/weights/";
 
-std::string refusal_of(const std::function<void()>& call) {
+std::string refusal_of_file(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -91,7 +91,7 @@ TEST(WeightsFile, is_refused_in_words_and_changes_nothing) {
     std::vector<NamedTensor> model = small_model();
     change(model);
     const std::vector<NamedTensor> before = model;
-    const std::string text = refusal_of([&] { place_weights(weights, "fc", model, "file"); });
+    const std::string text = refusal_of_file([&] { place_weights(weights, "fc", model, "file"); });
     EXPECT_EQ(model, before);
     return text;
   };
@@ -104,11 +104,11 @@ TEST(WeightsFile, is_refused_in_words_and_changes_nothing) {
   ForeignWeights twice = weights;
   twice.tensors.push_back({"conv0_weight", {1}, {0}});
   std::vector<NamedTensor> model = small_model();
-  EXPECT_THAT(refusal_of([&] { place_weights(twice, "fc", model, "file"); }),
+  EXPECT_THAT(refusal_of_file([&] { place_weights(twice, "fc", model, "file"); }),
               HasSubstr("are one tensor of the model"));
   ForeignWeights not_finite = weights;
   not_finite.tensors.front().values.front() = NAN;
-  EXPECT_THAT(refusal_of([&] { place_weights(not_finite, "fc", model, "file"); }),
+  EXPECT_THAT(refusal_of_file([&] { place_weights(not_finite, "fc", model, "file"); }),
               HasSubstr("not finite"));
   EXPECT_EQ(model, small_model());
 }
@@ -118,14 +118,14 @@ TEST(WeightsFile, that_is_cut_or_none_is_refused_in_words) {
     const std::string whole = read_bytes(kGoldens + file);
     const auto bytes = std::as_bytes(std::span(whole));
     for (std::size_t size = 0; size < whole.size(); ++size)
-      refusal_of([&] { decode_weights(bytes.first(size), "file"); });
+      refusal_of_file([&] { decode_weights(bytes.first(size), "file"); });
     const std::string longer = whole + "x";
-    refusal_of([&] { decode_weights(std::as_bytes(std::span(longer)), "file"); });
+    refusal_of_file([&] { decode_weights(std::as_bytes(std::span(longer)), "file"); });
   }
   const std::string text = "PK\x03\x04 a zip file, as torch.save writes";
-  EXPECT_THAT(refusal_of([&] { decode_weights(std::as_bytes(std::span(text)), "net.pth"); }),
+  EXPECT_THAT(refusal_of_file([&] { decode_weights(std::as_bytes(std::span(text)), "net.pth"); }),
               HasSubstr("net.pth: is what torch.save writes"));
-  EXPECT_THAT(refusal_of([&] { decode_weights({}, "empty"); }),
+  EXPECT_THAT(refusal_of_file([&] { decode_weights({}, "empty"); }),
               HasSubstr("neither safetensors nor MXNet's"));
 }
 

@@ -44,7 +44,7 @@ SaveResult wait_for(Writer& writer) {
 }
 
 template <typename Action>
-std::pair<ExitCode, std::string> error_of(Action action) {
+std::pair<ExitCode, std::string> error_of_writing(Action action) {
   try {
     action();
   } catch (const Error& error) {
@@ -181,7 +181,7 @@ TEST(Writer, failures_are_results_until_there_are_too_many_in_a_row) {
   writer.start_save(saving(5));
   EXPECT_NE(wait_for(writer).error, "");
   writer.start_save(saving(6));
-  const auto [code, message] = error_of([&] { wait_for(writer); });
+  const auto [code, message] = error_of_writing([&] { wait_for(writer); });
   EXPECT_EQ(code, ExitCode::kVolume);
   EXPECT_THAT(message, HasSubstr("(3 saves failed in a row)"));
   EXPECT_THAT(message, HasSubstr(directory.path().string()));
@@ -189,7 +189,7 @@ TEST(Writer, failures_are_results_until_there_are_too_many_in_a_row) {
 }
 
 TEST(Writer, a_directory_that_cannot_be_written_is_an_error_at_once) {
-  const auto [code, message] = error_of([] { Writer({.directory = "/proc/checkpoints"}); });
+  const auto [code, message] = error_of_writing([] { Writer({.directory = "/proc/checkpoints"}); });
   EXPECT_EQ(code, ExitCode::kVolume);
   EXPECT_THAT(message, HasSubstr("/proc/checkpoints: "));
 }
@@ -208,9 +208,9 @@ TEST(Writer, an_older_generation_leaves_at_its_next_save) {
   EXPECT_EQ(older.save_now(saving(1)).error, "");
   Writer newer({.directory = directory.path()});
   EXPECT_EQ(newer.generation(), 2);
-  EXPECT_EQ(error_of([&] { older.save_now(saving(2)); }).first, ExitCode::kPeerLost);
+  EXPECT_EQ(error_of_writing([&] { older.save_now(saving(2)); }).first, ExitCode::kPeerLost);
   older.start_save(saving(3));
-  EXPECT_EQ(error_of([&] { wait_for(older); }).first, ExitCode::kPeerLost);
+  EXPECT_EQ(error_of_writing([&] { wait_for(older); }).first, ExitCode::kPeerLost);
   EXPECT_EQ(newer.save_now(saving(2)).error, "");
   EXPECT_EQ(load_latest(directory.path())->generation, 2);
 }
@@ -224,11 +224,11 @@ TEST(Writer, a_stalled_volume_is_an_error_at_the_limit_and_does_not_hold_the_end
     files->before = [resume, opened = resume->get_future().share()](const std::string& call) {
       if (call == "sync") opened.wait();
     };
-    const auto [code, message] = error_of([&] { writer.save_now(saving(1)); });
+    const auto [code, message] = error_of_writing([&] { writer.save_now(saving(1)); });
     EXPECT_EQ(code, ExitCode::kVolume);
     EXPECT_THAT(message, HasSubstr("did not end in 0 s"));
-    EXPECT_EQ(error_of([&] { writer.poll(); }).first, ExitCode::kVolume);
-    EXPECT_EQ(error_of([&] { writer.save_now(saving(2)); }).first, ExitCode::kVolume);
+    EXPECT_EQ(error_of_writing([&] { writer.poll(); }).first, ExitCode::kVolume);
+    EXPECT_EQ(error_of_writing([&] { writer.save_now(saving(2)); }).first, ExitCode::kVolume);
   }
   const std::weak_ptr<FaultyFileSystem> alive = files;
   files.reset();
@@ -321,7 +321,8 @@ TEST(Writer, a_disk_that_is_really_full_keeps_the_checkpoint_before) {
     EXPECT_THAT(writer.save_now(saving(4)).error, HasSubstr("Read-only file system"));
     EXPECT_EQ(load_latest(directory.path())->contents.state.step, 3);
   }
-  EXPECT_EQ(error_of([&] { Writer({.directory = directory.path()}); }).first, ExitCode::kVolume);
+  EXPECT_EQ(error_of_writing([&] { Writer({.directory = directory.path()}); }).first,
+            ExitCode::kVolume);
   EXPECT_EQ(::umount(directory.path().c_str()), 0);
 }
 

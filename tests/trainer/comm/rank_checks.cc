@@ -9,7 +9,7 @@ namespace coxswain::comm {
 
 namespace {
 
-int differences(std::span<const float> a, std::span<const float> b) {
+int differing(std::span<const float> a, std::span<const float> b) {
   int count = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     count += std::memcmp(&a[i], &b[i], sizeof(float)) == 0 ? 0 : 1;
@@ -82,7 +82,7 @@ int wrong_sums(Communicator& communicator, const ReductionPlan& plan, std::uint6
       reduction.offset = offset;
       for (auto& part : parts) reduction.parts.emplace_back(part);
       communicator.wait(communicator.all_reduce_sum(plan, std::move(reduction)));
-      wrong += differences(parts[0], expected);
+      wrong += differing(parts[0], expected);
     }
   }
   return wrong;

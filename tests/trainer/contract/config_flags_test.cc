@@ -13,7 +13,7 @@ ConfigResult read(const std::vector<std::string>& flags) {
   return read_config(kFile, "job.yaml", parse_config_flags(flags));
 }
 
-std::string error_of(const std::vector<std::string>& flags) {
+std::string error_of_flags(const std::vector<std::string>& flags) {
   try {
     read(flags);
     return "no error";
@@ -95,7 +95,7 @@ TEST(ConfigFlags, are_refused_in_one_line) {
       {std::vector<std::string>(10000, "--epochs=3"), "more than 1000 arguments"},
   };
   for (const auto& [flags, message] : cases)
-    EXPECT_EQ(error_of(flags), message) << flags[0].substr(0, 100);
+    EXPECT_EQ(error_of_flags(flags), message) << flags[0].substr(0, 100);
 }
 
 }  // namespace coxswain::contract

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string error_of(std::string_view yaml) {
+std::string error_of_text(std::string_view yaml) {
   try {
     load_yaml(yaml, "job.yaml");
     return "no error";
@@ -95,25 +95,25 @@ TEST(YamlText, refuses_bad_bytes_and_bad_shapes_with_their_place) {
       {"a: 1\n---\nb: 2\n", "job.yaml: holds more than one document"},
   };
   for (const auto& [yaml, message] : cases) {
-    EXPECT_EQ(error_of(yaml), "[config] " + message) << yaml.substr(0, 60);
+    EXPECT_EQ(error_of_text(yaml), "[config] " + message) << yaml.substr(0, 60);
   }
 }
 
 TEST(YamlText, refuses_numbers_that_its_readers_read_differently) {
   for (const std::string number : {"012", "-012", "+07", "00", "0b11", "0o17", "0O17", "0X1f",
                                    "-0x1f", "1_000", "0_1", "1_0.5", "0x1_f"}) {
-    EXPECT_EQ(error_of("a: " + number),
+    EXPECT_EQ(error_of_text("a: " + number),
               "[config] job.yaml:1:4: \"" + number +
                   "\" is not the same number to all readers of YAML: write it in decimal, or quote "
                   "it");
-    EXPECT_NE(error_of("[x, " + number + "]"), "no error");
-    EXPECT_NE(error_of(number + ": x"), "no error");
-    EXPECT_EQ(error_of("a: '" + number + "'"), "no error");
+    EXPECT_NE(error_of_text("[x, " + number + "]"), "no error");
+    EXPECT_NE(error_of_text(number + ": x"), "no error");
+    EXPECT_EQ(error_of_text("a: '" + number + "'"), "no error");
   }
   for (const std::string text :
        {"0",    "-0", "10",  "0.5", "00.5",  "0x1f",       "1e3",  "1_000_km", "012a", "0x",
         "0b12", "_1", "a_1", "0o8", "1.2.3", "2024-01-01", "0:30", "0b",       "+",    ""}) {
-    EXPECT_EQ(error_of("a: " + text), "no error") << text;
+    EXPECT_EQ(error_of_text("a: " + text), "no error") << text;
   }
 }
 

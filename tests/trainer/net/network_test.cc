@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 const std::string kSecret(32, 'k');
 
-Hello worker(int rank) {
+Hello network_worker(int rank) {
   Hello hello;
   hello.job = "uid-1";
   hello.role = "worker";
@@ -103,7 +103,7 @@ class Encryption : public testing::TestWithParam<bool> {
 };
 
 TEST_P(Encryption, messages_arrive_whole_and_in_order) {
-  Side a(with(listening(worker(0)))), b(with(options_of(worker(1))));
+  Side a(with(listening(network_worker(0)))), b(with(options_of(network_worker(1))));
   ASSERT_TRUE(connect(b, a));
   std::string front = "all of it, ", back(3'000'000, 'x'), tail = "the end", reply = "thanks";
   a.memory.resize(4'000'000);
@@ -121,7 +121,7 @@ TEST_P(Encryption, messages_arrive_whole_and_in_order) {
 }
 
 TEST_P(Encryption, what_has_no_place_waits_and_what_is_behind_it) {
-  Side a(with(listening(worker(0)))), b(with(options_of(worker(1))));
+  Side a(with(listening(network_worker(0)))), b(with(options_of(network_worker(1))));
   ASSERT_TRUE(connect(b, a));
   std::string text = "text";
   b.network.send(b.link(), {1}, {bytes_of(text)}, 1);
@@ -136,7 +136,7 @@ TEST_P(Encryption, what_has_no_place_waits_and_what_is_behind_it) {
 }
 
 TEST_P(Encryption, both_say_goodbye) {
-  Side a(with(listening(worker(0)))), b(with(options_of(worker(1))));
+  Side a(with(listening(network_worker(0)))), b(with(options_of(network_worker(1))));
   ASSERT_TRUE(connect(b, a));
   b.network.say_goodbye(b.link());
   std::string last = "last";
@@ -149,9 +149,9 @@ TEST_P(Encryption, both_say_goodbye) {
 }
 
 TEST_P(Encryption, who_leaves_without_a_word_is_missed) {
-  Side a(with(listening(worker(0))));
+  Side a(with(listening(network_worker(0))));
   {
-    Side b(with(options_of(worker(1))));
+    Side b(with(options_of(network_worker(1))));
     ASSERT_TRUE(connect(b, a));
   }
   ASSERT_TRUE(until([&] { return a.links.begin()->second != "joined"; }, {&a}));
@@ -164,21 +164,21 @@ INSTANTIATE_TEST_SUITE_P(Network, Encryption, testing::Bool(),
 TEST(Network, calls_until_somebody_answers) {
   int port = 0;
   {
-    const Side before(listening(worker(0)));
+    const Side before(listening(network_worker(0)));
     port = before.network.port();
   }
-  Side b(options_of(worker(1)));
+  Side b(options_of(network_worker(1)));
   b.network.dial({"127.0.0.1", port});
   ASSERT_TRUE(until([&] { return b.refusals.size() >= 2; }, {&b}));
   EXPECT_EQ(b.refusals[0], (Refusal{"Connection refused", ExitCode::kPeersMissing}));
-  NetworkOptions options = options_of(worker(0));
+  NetworkOptions options = options_of(network_worker(0));
   options.port = port;
   Side a(options);
   EXPECT_TRUE(until([&] { return a.link() != 0 && b.link() != 0; }, {&a, &b}));
 }
 
 TEST(Network, a_name_that_does_not_resolve_yet_is_asked_for_again) {
-  Side b(options_of(worker(1)));
+  Side b(options_of(network_worker(1)));
   b.network.dial({"no-such-host.invalid", 1});
   ASSERT_TRUE(until([&] { return b.refusals.size() >= 2; }, {&b}));
   EXPECT_EQ(b.refusals[0].code, ExitCode::kPeersMissing);
@@ -187,8 +187,8 @@ TEST(Network, a_name_that_does_not_resolve_yet_is_asked_for_again) {
 
 TEST(Network, without_the_key_nobody_comes_in) {
   for (const bool other_job : {false, true}) {
-    Side a(listening(worker(0)));
-    NetworkOptions options = options_of(worker(1));
+    Side a(listening(network_worker(0)));
+    NetworkOptions options = options_of(network_worker(1));
     if (other_job) {
       options.hello.job = "uid-2";
     } else {
@@ -206,8 +206,8 @@ TEST(Network, without_the_key_nobody_comes_in) {
 }
 
 TEST(Network, who_may_not_come_in_is_told_why) {
-  Side a(listening(worker(0)));
-  Hello other = worker(1);
+  Side a(listening(network_worker(0)));
+  Hello other = network_worker(1);
   other.world_size = 2;
   Side b(options_of(other));
   b.network.dial(a.address());
@@ -216,7 +216,7 @@ TEST(Network, who_may_not_come_in_is_told_why) {
   EXPECT_EQ(b.refusals[0].why,
             "worker 0 of attempt 0 refuses worker 1 of attempt 0: the number of ranks differs, 4 "
             "here and 2 there");
-  Side c(options_of(worker(1)));
+  Side c(options_of(network_worker(1)));
   a.admits = [](const Hello&) { return Refusal{"one of them is enough", ExitCode::kBadInput}; };
   c.network.dial(a.address());
   ASSERT_TRUE(until([&] { return !c.refusals.empty(); }, {&a, &c}));
@@ -254,7 +254,7 @@ class Stranger {
 };
 
 TEST(Network, strangers_are_sent_away_and_harm_nobody) {
-  NetworkOptions options = listening(worker(0));
+  NetworkOptions options = listening(network_worker(0));
   options.greeting_deadline = 1s;
   Side a(options);
   const HeadBytes hello = encode({FrameKind::kHello, 0, kMaxGreeting});
@@ -271,14 +271,14 @@ TEST(Network, strangers_are_sent_away_and_harm_nobody) {
     crowd.push_back(std::make_unique<Stranger>(a));
     a.network.poll();
   }
-  Side b(options_of(worker(1)));
+  Side b(options_of(network_worker(1)));
   EXPECT_TRUE(connect(b, a));
   EXPECT_EQ(a.links.size(), 1u);
 }
 
 TEST(Network, says_when_its_port_is_taken) {
-  const Side a(listening(worker(0)));
-  NetworkOptions options = options_of(worker(1));
+  const Side a(listening(network_worker(0)));
+  NetworkOptions options = options_of(network_worker(1));
   options.port = a.network.port();
   try {
     const Side b(options);

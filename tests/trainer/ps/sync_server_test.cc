@@ -16,9 +16,9 @@ namespace coxswain::ps {
 namespace {
 
 // Servers and workers in one place, and what they have said to each other and not yet heard.
-class World {
+class SyncWorld {
  public:
-  World(int servers, const comm::ReductionPlan& reduction, std::int64_t window = 1 << 20)
+  SyncWorld(int servers, const comm::ReductionPlan& reduction, std::int64_t window = 1 << 20)
       : plan_(plan_of(servers)), reduction_(reduction) {
     const int workers = static_cast<int>(reduction.parts_of_rank.size());
     received_.assign(static_cast<std::size_t>(workers),
@@ -120,7 +120,7 @@ class World {
  private:
   class Outbox : public SyncOutbox {
    public:
-    Outbox(World& world, int server) : world_(world), server_(server) {}
+    Outbox(SyncWorld& world, int server) : world_(world), server_(server) {}
     void ready(std::int64_t step, bool finite) override {
       world_.said_.push_back([this, step, finite] {
         world_.server(world_.plan_.map.control_server()).server_ready(server_, step, finite);
@@ -152,7 +152,7 @@ class World {
     }
 
    private:
-    World& world_;
+    SyncWorld& world_;
     int server_;
   };
 
@@ -171,7 +171,7 @@ TEST(SyncServer, comes_to_the_bits_of_one_process_for_any_number_of_servers) {
     for (const int servers : {1, 2, 3, 5})
       for (const std::int64_t window : {1, 1 << 14, 1 << 20}) {
         std::mt19937 random(7);
-        World world(servers, reduction, window);
+        SyncWorld world(servers, reduction, window);
         Whole whole(world.plan());
         for (std::int64_t step = 0; step < 3; ++step) {
           world.make(step, random);
@@ -190,7 +190,7 @@ TEST(SyncServer, comes_to_the_bits_of_one_process_for_any_number_of_servers) {
 
 TEST(SyncServer, a_step_that_is_not_finite_on_one_server_changes_nothing_on_any) {
   std::mt19937 random(3);
-  World world(3, comm::in_rank_order(2));
+  SyncWorld world(3, comm::in_rank_order(2));
   world.make(0, random);
   const Floats before = world.weights_of(0);
   world.spoil = [](const Push& push, float value) {
@@ -207,7 +207,7 @@ TEST(SyncServer, a_step_that_is_not_finite_on_one_server_changes_nothing_on_any)
 TEST(SyncServer, who_comes_back_in_mid_step_changes_nothing) {
   std::mt19937 random(5);
   const auto reduction = comm::in_rank_order(2);
-  World world(2, reduction);
+  SyncWorld world(2, reduction);
   Whole whole(world.plan());
   whole.make(0, reduction);
   auto pushes = world.pushes(0, random);
@@ -230,7 +230,7 @@ TEST(SyncServer, who_comes_back_in_mid_step_changes_nothing) {
 }
 
 TEST(SyncServer, refuses_what_no_worker_of_its_job_pushes) {
-  World world(2, comm::in_rank_order(2));
+  SyncWorld world(2, comm::in_rank_order(2));
   const Piece piece = world.server(0).shard().pieces()[1];
   const Push good{1, 0, 1, piece.offset, piece.length};
   Push other_part = good, other_block = good, cut = good, ahead = good;

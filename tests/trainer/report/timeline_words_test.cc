@@ -6,8 +6,8 @@ namespace coxswain::report {
 namespace {
 
 void add_step(std::vector<TimelineSpan>& spans, int rank, std::int64_t step, double conv) {
-  const auto add = [&](const char* name, const char* part, double seconds) {
-    spans.push_back({name, part, 0, seconds, rank, 0, step});
+  const auto add = [&](const char* name, const char* part, double length) {
+    spans.push_back({name, part, 0, length, rank, 0, step});
   };
   add("step", "step", 0.010);
   add("load", "load", 0.0005);

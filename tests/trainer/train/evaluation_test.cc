@@ -61,14 +61,14 @@ Scores score_alone(const data::Dataset& images) {
   return Scorer(images).score(*solo, {}, 1);
 }
 
-struct Row {
+struct EvaluationCase {
   std::int64_t samples;
   int ranks;
   std::int64_t batch;
   int virtual_shards;
 };
 
-void expect_each_sample_once(const Row& row) {
+void expect_each_sample_once(const EvaluationCase& row) {
   SCOPED_TRACE(fmt::format("{} samples, {} ranks, batch {}, {} shards", row.samples, row.ranks,
                            row.batch, row.virtual_shards));
   const auto images = data::make_synthetic({1, 1, 4, 4}, 10, row.samples, 11);
@@ -91,16 +91,17 @@ void expect_each_sample_once(const Row& row) {
 }
 
 TEST(Evaluation, scores_every_sample_exactly_once) {
-  for (const Row& row : std::vector<Row>{{1, 1, 4, 0},
-                                         {1, 3, 4, 0},  // ranks without samples
-                                         {2, 5, 1, 0},
-                                         {37, 1, 8, 0},  // a padded last batch
-                                         {37, 2, 8, 0},
-                                         {37, 4, 100, 0},
-                                         {64, 4, 16, 0},
-                                         {5, 2, 3, 8},  // shards without samples
-                                         {37, 3, 4, 8},
-                                         {64, 8, 8, 8}}) {
+  for (const EvaluationCase& row :
+       std::vector<EvaluationCase>{{1, 1, 4, 0},
+                                   {1, 3, 4, 0},  // ranks without samples
+                                   {2, 5, 1, 0},
+                                   {37, 1, 8, 0},  // a padded last batch
+                                   {37, 2, 8, 0},
+                                   {37, 4, 100, 0},
+                                   {64, 4, 16, 0},
+                                   {5, 2, 3, 8},  // shards without samples
+                                   {37, 3, 4, 8},
+                                   {64, 8, 8, 8}}) {
     expect_each_sample_once(row);
   }
 }

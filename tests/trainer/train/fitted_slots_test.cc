@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const World kWorld{
+const World kTwoRanks{
     .size = 2, .training = &small_images(), .test = &small_test_images(), .on_rank_0_alone = true};
 
 TrainOptions plain() {
@@ -41,16 +41,16 @@ Outcome run_both(const TrainOptions& first, TrainOptions rest) {
   const CheckpointDirectory directory;
   TrainOptions begun = first;
   begun.checkpoint.directory = rest.checkpoint.directory = directory.path();
-  World stopped = kWorld;
+  World stopped = kTwoRanks;
   stopped.hooks = stop_after(0, kAfter - 1);
   EXPECT_EQ(run(begun, stopped).result, Result::kSaved);
-  return run(rest, kWorld);
+  return run(rest, kTwoRanks);
 }
 
 TEST(FittedSlots, momentum_begins_at_zero_in_the_middle_of_a_run) {
   TrainOptions to_the_next_step = plain();
   to_the_next_step.steps = 6;
-  const Outcome without = run(to_the_next_step, kWorld);
+  const Outcome without = run(to_the_next_step, kTwoRanks);
   const Outcome resumed = run_both(plain(), with_momentum(to_the_next_step));
   EXPECT_THAT(resumed.told.notes(),
               AllOf(HasSubstr("momentum_buffer begins anew"), HasSubstr("not bit for bit")));
@@ -58,7 +58,7 @@ TEST(FittedSlots, momentum_begins_at_zero_in_the_middle_of_a_run) {
   EXPECT_EQ(difference(without.weights, resumed.weights), "");
 
   const Outcome to_the_end = run_both(plain(), with_momentum(plain()));
-  EXPECT_NE(difference(run(plain(), kWorld).weights, to_the_end.weights), "");
+  EXPECT_NE(difference(run(plain(), kTwoRanks).weights, to_the_end.weights), "");
 }
 
 TEST(FittedSlots, averages_begin_as_the_weights_that_were_saved) {
@@ -66,10 +66,10 @@ TEST(FittedSlots, averages_begin_as_the_weights_that_were_saved) {
   to_the_next_step.steps = 6;
   const Outcome resumed = run_both(plain(), averaging(to_the_next_step));
   EXPECT_THAT(resumed.told.notes(), HasSubstr("ema begins anew"));
-  EXPECT_EQ(difference(run(to_the_next_step, kWorld).weights, resumed.weights), "");
+  EXPECT_EQ(difference(run(to_the_next_step, kTwoRanks).weights, resumed.weights), "");
   TrainOptions until_saved = to_the_next_step;
   until_saved.steps = 5;
-  const Outcome saved = run(until_saved, kWorld);
+  const Outcome saved = run(until_saved, kTwoRanks);
   ASSERT_EQ(resumed.slots.size(), resumed.weights.size());
   for (std::size_t i = 0; i < resumed.slots.size(); ++i)
     ASSERT_NEAR(resumed.slots[i], (saved.weights[i] + resumed.weights[i]) / 2, 1e-6) << i;
@@ -89,7 +89,7 @@ TEST(FittedSlots, leave_what_is_there_in_part_to_be_refused) {
   TrainOptions options = with_momentum(plain());
   options.checkpoint.directory = directory.path();
   options.steps = 1;
-  run(options, kWorld);
+  run(options, kTwoRanks);
   checkpoint::Contents contents = newest(directory.path());
   contents.optimizer.pop_back();
   const checkpoint::Contents saved = contents;

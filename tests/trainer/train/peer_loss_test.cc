@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kDeadline = std::chrono::milliseconds(500);
 
-TrainOptions saving_to(const CheckpointDirectory& directory) {
+TrainOptions saving_options(const CheckpointDirectory& directory) {
   TrainOptions options = mlp_options();
   options.checkpoint.directory = directory.path();
   options.bucket_bytes = 1;  // some sums are under way when the peer goes
@@ -30,7 +30,7 @@ TEST(PeerLoss, in_mid_step_ends_training_everywhere_and_publishes_nothing) {
       };
       return hooks;
     };
-    for (const Outcome& outcome : run_ranks(saving_to(directory), world)) {
+    for (const Outcome& outcome : run_ranks(saving_options(directory), world)) {
       EXPECT_TRUE(outcome.peer_lost) << outcome.error;
       EXPECT_EQ(outcome.code, ExitCode::kPeerLost);
       EXPECT_EQ(outcome.updates, 3);
@@ -50,7 +50,7 @@ TEST(PeerLoss, is_what_the_others_see_when_a_rank_fails_in_mid_step) {
     };
     return hooks;
   };
-  const auto outcomes = run_ranks(saving_to(directory), world);
+  const auto outcomes = run_ranks(saving_options(directory), world);
   EXPECT_EQ(outcomes[1].error, "[data] broken");
   for (const int rank : {0, 2}) {
     const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
@@ -88,11 +88,11 @@ TEST(PeerLoss, in_the_last_barrier_finds_the_final_state_saved) {
     if (rank == 0) return communicator;
     return std::unique_ptr<comm::Communicator>(new DiesInTheEnd(std::move(communicator)));
   };
-  const auto outcomes = run_ranks(saving_to(directory), world);
+  const auto outcomes = run_ranks(saving_options(directory), world);
   EXPECT_TRUE(outcomes[0].peer_lost) << outcomes[0].error;
   EXPECT_TRUE(outcomes[0].told.finished.empty());  // that is for the next start to say
   EXPECT_TRUE(newest(directory.path()).state.finished);
-  const Outcome next = run(saving_to(directory), {.size = 2, .training = &small_images()});
+  const Outcome next = run(saving_options(directory), {.size = 2, .training = &small_images()});
   EXPECT_EQ(next.result, Result::kSucceeded);
   EXPECT_EQ(next.updates, 0);
 }

@@ -6,12 +6,12 @@ namespace coxswain::train {
 namespace {
 
 constexpr compress::Codec kTwoBit{.kind = Compression::kTwoBit, .threshold = 0.01F};
-constexpr compress::Codec kTopK{.kind = Compression::kTopK, .ratio = 0.05};
+constexpr compress::Codec kJudgedTopK{.kind = Compression::kTopK, .ratio = 0.05};
 
 TEST(PushJudge, says_what_is_pushed) {
   EXPECT_EQ(note_of(kTwoBit, 100, 1600),
             "gradients are sent as 2bit, threshold 0.01: 100 bytes a step instead of 1600");
-  EXPECT_EQ(describe(kTopK), "topk, ratio 0.05");
+  EXPECT_EQ(describe(kJudgedTopK), "topk, ratio 0.05");
   EXPECT_EQ(describe({.kind = Compression::kBf16}), "bf16");
 }
 
@@ -20,15 +20,15 @@ TEST(PushJudge, says_what_does_not_pay_and_what_becomes_of_it) {
   const std::string why =
       "communication.compression topk does not pay here: of a step it takes 3.10 ms and spares "
       "1.20 ms on the network: ";
-  EXPECT_EQ(warning_of(kTopK, balance, false), why + "write none");
-  EXPECT_EQ(warning_of(kTopK, balance, true), why + "gradients are sent exactly from now on");
+  EXPECT_EQ(warning_of(kJudgedTopK, balance, false), why + "write none");
+  EXPECT_EQ(warning_of(kJudgedTopK, balance, true), why + "gradients are sent exactly from now on");
 }
 
 TEST(PushJudge, says_what_leaves_out_too_much) {
   EXPECT_EQ(warning_of(kTwoBit, 72),
             "what 2bit, threshold 0.01 leaves out keeps growing up to step 72, and is many times a "
             "step's gradients: lower communication.compressionThreshold");
-  EXPECT_EQ(warning_of(kTopK, 72),
+  EXPECT_EQ(warning_of(kJudgedTopK, 72),
             "what topk, ratio 0.05 leaves out keeps growing up to step 72, and is many times a "
             "step's gradients: write another communication.compression, or lower optimizer.lr");
 }
@@ -37,7 +37,7 @@ TEST(PushJudge, says_what_leaves_out_too_much) {
 TEST(PushJudge, measures_some_steps_and_gives_up_what_does_not_pay_if_it_may) {
   for (const bool may_leave : {false, true})
     for (const double network_seconds : {0.001, 10.0}) {
-      PushJudge judge(kTopK, may_leave);
+      PushJudge judge(kJudgedTopK, may_leave);
       std::vector<std::int64_t> measured, warned, left;
       for (std::int64_t step = 101; step <= 140; ++step) {
         if (judge.measures()) measured.push_back(step);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // One way to train whose resume from every step is tried.
-struct Case {
+struct ResumedCase {
   std::string name;
   TrainOptions options;
   int ranks = 1;
@@ -69,7 +69,7 @@ void expect_same_end(const Outcome& resumed, const std::filesystem::path& direct
 }
 
 // Every step in a process of its own.
-void leave_after_every_step(const Case& c, const World& world, const End& end) {
+void leave_after_every_step(const ResumedCase& c, const World& world, const End& end) {
   const CheckpointDirectory directory;
   TrainOptions options = c.options;
   options.checkpoint.directory = directory.path();
@@ -89,7 +89,7 @@ void leave_after_every_step(const Case& c, const World& world, const End& end) {
 }
 
 // One process up to a step, another one from there to the end.
-void leave_once(const Case& c, const World& world, const End& end) {
+void leave_once(const ResumedCase& c, const World& world, const End& end) {
   for (const std::int64_t step : c.leave_once_after) {
     SCOPED_TRACE(fmt::format("resumed after step {} of {}", step, c.steps));
     const CheckpointDirectory directory;
@@ -106,7 +106,7 @@ void leave_once(const Case& c, const World& world, const End& end) {
   }
 }
 
-void expect_same_end_from_every_step(const Case& c) {
+void expect_same_end_from_every_step(const ResumedCase& c) {
   SCOPED_TRACE(c.name);
   const World world = {
       .size = c.ranks, .training = c.images, .test = c.images, .on_rank_0_alone = true};

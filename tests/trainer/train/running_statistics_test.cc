@@ -48,14 +48,14 @@ std::array<double, 4> moments(const data::Dataset& images, std::span<const std::
   return result;
 }
 
-struct Row {
+struct StatisticsCase {
   int ranks;
   int accumulate;
   int virtual_shards;
 };
 
 // 14 samples in batches of 6: the last one has two rows, so that some ranks have none.
-TrainOptions options_of(const Row& row) {
+TrainOptions options_of(const StatisticsCase& row) {
   TrainOptions options = mlp_options();
   options.model = Model::kCifarResnet8;
   options.batch_size = 6;
@@ -80,7 +80,7 @@ History train_and_watch(const TrainOptions& options, const data::Dataset& images
 }
 
 // running = (1 - m) running + m sum / parts, over the parts that have rows.
-std::vector<std::array<double, 4>> expected(const TrainOptions& options, const Row& row,
+std::vector<std::array<double, 4>> expected(const TrainOptions& options, const StatisticsCase& row,
                                             const data::Dataset& images) {
   std::vector<std::array<double, 4>> result;
   std::array<double, 4> running = {0, 0, 1, 1};
@@ -113,7 +113,8 @@ std::vector<std::array<double, 4>> expected(const TrainOptions& options, const R
 
 TEST(RunningStatistics, are_the_mean_over_the_parts_of_every_step_on_every_rank) {
   const auto images = data::make_synthetic(kImage, 4, 14, 5);
-  for (const Row& row : std::vector<Row>{{1, 1, 0}, {2, 1, 0}, {4, 1, 0}, {2, 2, 0}, {3, 1, 4}}) {
+  for (const StatisticsCase& row :
+       std::vector<StatisticsCase>{{1, 1, 0}, {2, 1, 0}, {4, 1, 0}, {2, 2, 0}, {3, 1, 4}}) {
     SCOPED_TRACE(
         fmt::format("{} ranks x {}, {} shards", row.ranks, row.accumulate, row.virtual_shards));
     const TrainOptions options = options_of(row);

@@ -45,14 +45,16 @@ World late(World world) {
   return world;
 }
 
-World two_ranks() { return {.size = 2, .training = &small_images(), .test = &small_test_images()}; }
+World world_of_two() {
+  return {.size = 2, .training = &small_images(), .test = &small_test_images()};
+}
 
 TEST(Lag, changes_neither_bits_nor_what_is_told) {
   TrainOptions options = mlp_options();
   for (const std::optional<std::int64_t> steps : {std::optional<std::int64_t>{}, {13}}) {
     options.steps = steps;
-    const Outcome prompt = run(options, two_ranks());
-    const Outcome lagging = run(options, late(two_ranks()));
+    const Outcome prompt = run(options, world_of_two());
+    const Outcome lagging = run(options, late(world_of_two()));
     EXPECT_EQ(difference(lagging.weights, prompt.weights), "");
     EXPECT_EQ(difference(lagging.slots, prompt.slots), "");
     ASSERT_EQ(lagging.told.steps.size(), prompt.told.steps.size());
@@ -73,21 +75,21 @@ TEST(Lag, changes_neither_bits_nor_what_is_told) {
 // Asked in step 3 and told in its outcome, ranks stop after step 5; at the end of an epoch (after
 // step 8) all outcomes are known, and nothing is begun that nobody wants.
 TEST(Lag, stops_all_ranks_that_many_steps_later_or_at_the_end_of_the_epoch) {
-  const Outcome undisturbed = run(mlp_options(), two_ranks());
+  const Outcome undisturbed = run(mlp_options(), world_of_two());
   for (const auto& [asked_after, last] :
        {std::pair(2, 5), std::pair(5, 8), std::pair(6, 8), std::pair(7, 8), std::pair(8, 11)}) {
     SCOPED_TRACE(fmt::format("asked after {} updates", asked_after));
     const CheckpointDirectory directory;
     TrainOptions options = mlp_options();
     options.checkpoint.directory = directory.path();
-    World stopped = late(two_ranks());
+    World stopped = late(world_of_two());
     stopped.hooks = stop_after(1, asked_after);
     for (const Outcome& outcome : run_ranks(options, stopped)) {
       EXPECT_EQ(outcome.result, Result::kSaved);
       EXPECT_EQ(outcome.updates, last);
     }
     EXPECT_EQ(newest(directory.path()).state.step, last);
-    const Outcome resumed = run(options, late(two_ranks()));
+    const Outcome resumed = run(options, late(world_of_two()));
     EXPECT_EQ(difference(resumed.weights, undisturbed.weights), "");
     EXPECT_EQ(resumed.told.finished.at(0).loss, undisturbed.told.finished.at(0).loss);
   }
@@ -109,17 +111,17 @@ World with_nan_in(World world, std::set<std::int64_t> passes) {
 TEST(Lag, skips_the_same_steps_and_counts_the_same_updates) {
   TrainOptions options = mlp_options();
   options.rule.kind = OptimizerKind::kAdam;  // its updates depend on their count
-  const Outcome prompt = run(options, with_nan_in(two_ranks(), {3, 4, 8, 20}));
+  const Outcome prompt = run(options, with_nan_in(world_of_two(), {3, 4, 8, 20}));
   const CheckpointDirectory directory;
   options.checkpoint.directory = directory.path();
-  const Outcome lagging = run(options, with_nan_in(late(two_ranks()), {3, 4, 8, 20}));
+  const Outcome lagging = run(options, with_nan_in(late(world_of_two()), {3, 4, 8, 20}));
   EXPECT_EQ(lagging.updates, 20);
   EXPECT_EQ(newest(directory.path()).state.update_count, 20);
   EXPECT_EQ(difference(lagging.weights, prompt.weights), "");
   EXPECT_EQ(lagging.told.warnings, prompt.told.warnings);
   options.checkpoint.directory.clear();
   options.max_skipped = 1;
-  for (const Outcome& outcome : run_ranks(options, with_nan_in(late(two_ranks()), {3, 4}))) {
+  for (const Outcome& outcome : run_ranks(options, with_nan_in(late(world_of_two()), {3, 4}))) {
     EXPECT_EQ(outcome.code, ExitCode::kNotFinite);
     EXPECT_THAT(outcome.error, HasSubstr("in 2 steps in a row up to step 4"));
   }
@@ -127,7 +129,7 @@ TEST(Lag, skips_the_same_steps_and_counts_the_same_updates) {
 
 // The tensors of a save and its place belong to one step, though the place is known later.
 TEST(Lag, saves_what_a_run_without_it_saves_and_goes_on_from_there) {
-  const Outcome undisturbed = run(mlp_options(), two_ranks());
+  const Outcome undisturbed = run(mlp_options(), world_of_two());
   for (const std::int64_t step : {5, 8, 13}) {
     checkpoint::Contents saved[2];
     for (const bool lags : {false, true}) {
@@ -137,7 +139,7 @@ TEST(Lag, saves_what_a_run_without_it_saves_and_goes_on_from_there) {
       options.checkpoint.every_steps = step;
       options.checkpoint.keep = 100;
       options.steps = step + 3;
-      const World world = lags ? late(two_ranks()) : two_ranks();
+      const World world = lags ? late(world_of_two()) : world_of_two();
       run(options, world);
       saved[lags ? 1 : 0] = checkpoint::load(directory.path() / fmt::format("step-{:08}.g1", step));
       if (!lags) continue;
@@ -174,7 +176,7 @@ class Lesser : public comm::Communicator {
 };
 
 World over_lesser(bool reaches_host, bool fixed_order) {
-  World world = two_ranks();
+  World world = world_of_two();
   world.wrap_communicator = [=](int, std::unique_ptr<comm::Communicator> inner) {
     return std::make_unique<Lesser>(std::move(inner), reaches_host, fixed_order);
   };

@@ -13,7 +13,7 @@ namespace coxswain {
 
 namespace {
 
-constexpr std::size_t kMostCharacters = 80;  // of an argument that is told
+constexpr std::size_t kMostOfArgument = 80;  // of an argument that is told
 
 Error wrong(const CLI::App& app, const std::string& what) {
   std::string command = app.get_name();
@@ -73,7 +73,7 @@ std::string explain_extras(const CLI::App& app) {
   const std::vector<std::string_view> candidates(known.begin(), known.end());
   const auto meant = contract::nearest_key(extra.substr(0, extra.find('=')), candidates);
   return fmt::format("unknown argument {}{}",
-                     extra.empty() ? "\"\"" : printable(extra, kMostCharacters),
+                     extra.empty() ? "\"\"" : printable(extra, kMostOfArgument),
                      meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
 

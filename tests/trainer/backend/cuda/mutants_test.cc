@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kSeeds = 16;
+constexpr std::uint64_t kMutantSeeds = 16;
 
 // "norm.cu:57", of all calls that wait or that others wait for.
 std::vector<std::string> places_in_the_sources() {
@@ -39,14 +39,14 @@ std::vector<std::string> places_in_the_sources() {
 }
 
 bool is_noticed() {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kMutantSeeds; ++seed) {
     if (!check_everything(seed).empty()) return true;
   }
   return false;
 }
 
 TEST(CudaMutants, nothing_is_found_where_nothing_is_left_out) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
+  for (std::uint64_t seed = 0; seed < kMutantSeeds; ++seed)
     EXPECT_EQ(check_everything(seed), "") << "seed " << seed;
 }
 
