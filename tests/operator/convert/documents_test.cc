@@ -23,7 +23,7 @@ std::string shown_document(const Converted& result) {
   std::string text;
   for (const convert::Note& note : result.notes) text += "# " + to_text(note) + "\n";
   for (const job::Problem& problem : result.problems) text += "# " + to_text(problem) + "\n";
-  if (!convert::is_whole(result)) return text + "# not converted_document\n";
+  if (!convert::is_whole(result)) return text + "# not converted\n";
   return text + "---\n" + convert::to_yaml(result);
 }
 
