@@ -7,7 +7,7 @@ set -euo pipefail
 
 build="cmake ninja-build g++ ccache pkg-config libdnnl-dev libgomp1 libopenmpi-dev openmpi-bin libyaml-cpp-dev
   libfmt-dev libcli11-dev nlohmann-json3-dev libboost-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev libcpprest-dev
-  libssl-dev prometheus-cpp-dev libspdlog-dev libprotozero-dev"
+  libssl-dev prometheus-cpp-dev libspdlog-dev libprotozero-dev libeigen3-dev"
 test="libgtest-dev libgmock-dev libboost-context-dev python3"
 bench="python3-venv libtcmalloc-minimal4"
 fuzz="clang-19 libclang-rt-19-dev libomp-19-dev"

@@ -19,7 +19,7 @@
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
 #include "trainer/train/resume.h"
-#include "trainer/train/start_up.h"
+#include "trainer/train/train_options.h"
 
 namespace coxswain {
 

@@ -36,17 +36,18 @@ struct Keys {
 };
 
 const Keys& keys_of(LayerKind kind) {
-  static const std::array<Keys, 17> kKeys{{
+  static const std::array<Keys, 19> kKeys{{
       {LayerKind::kConv,
-       {"channels", "kernel", "stride", "pad", "groups", "bias", "name"},
+       {"channels", "kernel", "stride", "pad", "groups", "bias", "firstWeights", "name"},
        {"channels", "kernel"}},
-      {LayerKind::kBatchNorm, {"epsilon", "name"}},
+      {LayerKind::kBatchNorm, {"epsilon", "scale", "name"}},
       {LayerKind::kRelu, {}},
       {LayerKind::kTanh, {}},
       {LayerKind::kGelu, {}},
       {LayerKind::kSigmoid, {}},
       {LayerKind::kSilu, {}},
       {LayerKind::kHardSwish, {}},
+      {LayerKind::kHardSigmoid, {}},
       {LayerKind::kRelu6, {}},
       {LayerKind::kMaxPool, {"kernel", "stride", "pad"}, {"kernel"}},
       {LayerKind::kAvgPool, {"kernel", "stride", "pad", "countsPadding"}, {"kernel"}},
@@ -55,6 +56,7 @@ const Keys& keys_of(LayerKind kind) {
       {LayerKind::kDropout, {"rate", "name"}, {"rate"}},
       {LayerKind::kDense, {"outputs", "bias", "name"}, {"outputs"}},
       {LayerKind::kResidual, {"body", "shortcut"}, {"body"}},
+      {LayerKind::kGate, {"body"}, {"body"}},
       {LayerKind::kConcat, {"branches"}, {"branches"}},
   }};
   return *std::ranges::find(kKeys, kind, &Keys::kind);
@@ -220,12 +222,22 @@ class Reader {
                       : static_cast<int>(integer(groups, "groups", 1, kMostChannels));
     if (said["countsPadding"]) to.counts_padding = truth(said["countsPadding"], "countsPadding");
     if (said["bias"]) to.bias = truth(said["bias"], "bias");
+    if (said["scale"]) to.scale = truth(said["scale"], "scale");
+    if (const YAML::Node first = said["firstWeights"]) to.first_weights = first_weights(first);
     if (said["epsilon"]) to.epsilon = share(said["epsilon"], "epsilon");
     if (said["rate"]) to.rate = share(said["rate"], "rate");
     if (said["name"]) to.name = given_name(said["name"]);
     if (said["body"]) to.body = list(said["body"], "body", level + 1);
     if (said["shortcut"]) to.shortcut = list(said["shortcut"], "shortcut", level + 1);
     if (said["branches"]) to.branches = branches(said["branches"], level + 1);
+  }
+
+  graph::FirstWeights first_weights(const YAML::Node& node) const {
+    if (const auto value = value_of<graph::FirstWeights>(node.IsScalar() ? node.Scalar() : ""))
+      return *value;
+    refuse(node,
+           fmt::format("firstWeights: must be one of {}, got {}",
+                       list_words(words_of(graph::FirstWeights{})), contract::describe(node)));
   }
 
   static bool is_word(const YAML::Node& node, std::string_view word) {

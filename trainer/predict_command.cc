@@ -15,7 +15,7 @@
 #include "trainer/picture_files.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
-#include "trainer/train/start_up.h"
+#include "trainer/train/train_options.h"
 
 namespace coxswain {
 

@@ -74,6 +74,7 @@ THIRD_PARTY = {
     r"(jpeglib|jerror)\.h": ["trainer/picture/jpeg"],
     r"png\.h": ["trainer/picture/png"],
     r"protozero/": ["trainer/report/tensorboard_records", "trainer/onnx/decode.cc", "trainer/onnx/encode"],
+    r"Eigen/": ["trainer/train/whitening"],
     r"boost/crc": ["trainer/report/tensorboard_records"],
     r"zlib\.h": ["trainer/data/", "trainer/checkpoint/"],
 }

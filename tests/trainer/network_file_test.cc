@@ -96,6 +96,7 @@ layers:
 )" + example + R"(
 - concat: {branches: [[], [sigmoid], [hard-swish, {conv: {channels: 6, kernel: 1, groups: 2}}]]}
 - avg-pool: {kernel: 3, stride: 2, pad: 1, countsPadding: true}
+- gate: {body: [{conv: {channels: 262, kernel: 1}}, hard-sigmoid]}
 - dense: {outputs: classes}
 )"),
                                                  2);
@@ -114,6 +115,26 @@ layers:
                 graph.nodes.data());
   EXPECT_EQ(named("concat2").shape.c, 128 + 128 + 6);
   EXPECT_TRUE(named("avgpool1").counts_padding);
+  const graph::Node& gated = named("multiply1");
+  EXPECT_EQ(graph.nodes[static_cast<std::size_t>(gated.inputs[0])].name, "avgpool1");
+  EXPECT_EQ(graph.nodes[static_cast<std::size_t>(gated.inputs[1])].op, graph::Op::kHardSigmoid);
+}
+
+TEST(NetworkFile, says_what_weights_begin_as) {
+  const graph::Graph graph = graph::infer_shapes(built(R"(
+input: [3, 8, 8]
+layers:
+- conv: {channels: 24, kernel: 2, firstWeights: whitening}
+- conv: {channels: 30, kernel: 3, firstWeights: identity}
+- conv: {channels: 4, kernel: 1, firstWeights: he}
+- batch-norm: {scale: false}
+- dense: {outputs: classes}
+)"),
+                                                 2);
+  EXPECT_EQ(graph.nodes[1].weight_init, graph::WeightInit::kWhitening);
+  EXPECT_EQ(graph.nodes[2].weight_init, graph::WeightInit::kIdentity);
+  EXPECT_EQ(graph.nodes[3].weight_init, graph::WeightInit::kHeNormalIn);
+  EXPECT_TRUE(graph.nodes[4].fixed_gamma);
 }
 
 TEST(NetworkFile, that_does_not_fit_names_its_line) {
@@ -140,6 +161,18 @@ TEST(NetworkFile, that_does_not_fit_names_its_line) {
   refused("- dropout: 1", "rate: must be a number, at least 0, below 1");
   refused("- residual: {body: []}\n- dense: {outputs: classes}",
           "net.yaml:3: has no layers in its body");
+  refused("- gate: {body: []}\n- dense: {outputs: classes}",
+          "net.yaml:3: has no layers in its body");
+  refused("- gate: {body: [{conv: {channels: 2, kernel: 1}}]}",
+          "net.yaml:3: layer multiply1: input is 1x1x28x28, conv1 is 1x2x28x28: must be");
+  refused("- conv: {channels: 4, kernel: 3, firstWeights: white}",
+          "net.yaml:3: firstWeights: must be one of he, identity, whitening, got \"white\"");
+  refused("- relu\n- conv: {channels: 4, kernel: 3, firstWeights: whitening}",
+          "net.yaml:4: firstWeights: whitening is for the first layer alone");
+  refused("- conv: {channels: 19, kernel: 3, firstWeights: whitening}",
+          "net.yaml:3: firstWeights: whitening gives at most 18 channels, twice the 9 values");
+  refused("- conv: {channels: 4, kernel: 17, firstWeights: whitening}",
+          "net.yaml:3: firstWeights: whitening is of patches within the image, of at most 256");
   refused("- conv: {channels: 4, kernel: 3, name: a/b}", "name: must be 1 to 60 letters");
   refused("- dense: {outputs: 4, name: a}\n- dense: {outputs: classes, name: a}",
           "net.yaml:4: two layers have the name a");

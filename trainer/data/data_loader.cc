@@ -318,4 +318,16 @@ double DataLoader::seconds_waited() const {
   return std::chrono::duration<double>(state_->waited).count();
 }
 
+DataLoader::NextRequest in_order(std::int64_t first, std::int64_t last, std::int64_t batch,
+                                 std::int64_t stride) {
+  return [next = first, last, batch, stride]() mutable -> std::optional<BatchRequest> {
+    if (next >= last) return std::nullopt;
+    BatchRequest request;
+    request.rows = batch;
+    for (; next < last && std::ssize(request.sample_ids) < batch; next += stride)
+      request.sample_ids.push_back(next);
+    return request;
+  };
+}
+
 }  // namespace coxswain::data

@@ -38,8 +38,8 @@ struct LoaderOptions {
   Preprocessing preprocessing;
   bool training = true;
   std::uint64_t seed = 0;
-  int depth = 4;    // batches prepared ahead
-  int workers = 1;  // threads that share the rows of a batch
+  int depth = 4;                    // batches prepared ahead
+  int workers = 1;                  // threads that share the rows of a batch
   BadSampleLog* skipped = nullptr;  // takes note of bad samples, which are passed over; none: throw
 };
 
@@ -73,5 +73,10 @@ class DataLoader {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Asks for the rows from `first` to before `last` once, each or every `stride`-th, `batch` at a
+// time.
+DataLoader::NextRequest in_order(std::int64_t first, std::int64_t last, std::int64_t batch,
+                                 std::int64_t stride = 1);
 
 }  // namespace coxswain::data

@@ -23,6 +23,18 @@ std::array<float, 4> four_values(const Initializer& init,
   return values;
 }
 
+// Filter k becomes 1 at the middle of channel k, as far as there are both.
+void pass_on_channels(const std::vector<std::int64_t>& dims, std::span<float> filters) {
+  const std::int64_t window = dims[2] * dims[3];
+  const std::int64_t size = dims[1] * window;
+  for (std::int64_t k = 0; k < std::min(dims[0], dims[1]); ++k) {
+    const auto filter =
+        filters.subspan(static_cast<std::size_t>(k * size), static_cast<std::size_t>(size));
+    std::ranges::fill(filter, 0.0F);
+    filter[static_cast<std::size_t>(k * window + dims[2] / 2 * dims[3] + dims[3] / 2)] = 1;
+  }
+}
+
 }  // namespace
 
 void initialise(const Parameter& parameter, std::uint64_t seed, std::span<float> canonical) {
@@ -37,6 +49,7 @@ void initialise(const Parameter& parameter, std::uint64_t seed, std::span<float>
     const std::size_t count = std::min<std::size_t>(4, canonical.size() - i);
     std::copy_n(values.begin(), count, canonical.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  if (parameter.init.passes_on) pass_on_channels(parameter.dims, canonical);
 }
 
 }  // namespace coxswain::graph

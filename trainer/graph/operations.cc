@@ -165,7 +165,10 @@ Initializer weight_initializer(WeightInit rule, double fan_in, double fan_out, d
     case WeightInit::kXavierUniform:
       return {InitKind::kUniform, root(6 / (fan_in + fan_out))};
     case WeightInit::kHeNormalIn:
+    case WeightInit::kWhitening:
       return {InitKind::kNormal, root(2 / fan_in)};
+    case WeightInit::kIdentity:
+      return {InitKind::kNormal, root(2 / fan_in), true};
     case WeightInit::kHeNormalOut:
       return {InitKind::kNormal, root(2 / fan_out)};
     case WeightInit::kSingaConv:

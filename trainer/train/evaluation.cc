@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "trainer/data/data_loader.h"
 #include "trainer/train/part_sums.h"
@@ -50,21 +49,13 @@ Scores decode(std::span<const float> sums) {
 
 LossSums score_rows(backend::Executable& executable, const data::Dataset& dataset,
                     const EvaluationOptions& options, data::RowRange rows) {
-  std::int64_t next = rows.first;
   data::LoaderOptions loader_options;
   loader_options.preprocessing = options.preprocessing;
   loader_options.training = false;
   loader_options.workers = options.data_workers;
   loader_options.skipped = options.skipped;
-  data::DataLoader loader(dataset, loader_options, [&]() -> std::optional<data::BatchRequest> {
-    if (next >= rows.last) return std::nullopt;
-    data::BatchRequest request;
-    request.rows = options.batch;
-    request.sample_ids.resize(static_cast<std::size_t>(std::min(options.batch, rows.last - next)));
-    std::iota(request.sample_ids.begin(), request.sample_ids.end(), next);
-    next += static_cast<std::int64_t>(request.sample_ids.size());
-    return request;
-  });
+  data::DataLoader loader(dataset, loader_options,
+                          data::in_order(rows.first, rows.last, options.batch));
   LossSums total;
   while (const data::HostBatch* batch = loader.next()) {
     backend::forward(

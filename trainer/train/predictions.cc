@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <optional>
 #include <vector>
 
 #include "trainer/data/data_loader.h"
@@ -30,22 +28,12 @@ void predict(Executables& executables, const data::Dataset& dataset,
              const EvaluationOptions& options, const OnPrediction& on_prediction) {
   backend::Executable& executable = executables.get(graph::Mode::kEvaluation, options.batch);
   const int logits_edge = executable.program().graph.loss().inputs.front();
-  std::int64_t next = 0;
   data::LoaderOptions loading;
   loading.preprocessing = options.preprocessing;
   loading.training = false;
   loading.workers = options.data_workers;
   loading.skipped = options.skipped;
-  data::DataLoader loader(dataset, loading, [&]() -> std::optional<data::BatchRequest> {
-    if (next >= dataset.size()) return std::nullopt;
-    data::BatchRequest request;
-    request.rows = options.batch;
-    request.sample_ids.resize(
-        static_cast<std::size_t>(std::min(options.batch, dataset.size() - next)));
-    std::iota(request.sample_ids.begin(), request.sample_ids.end(), next);
-    next += std::ssize(request.sample_ids);
-    return request;
-  });
+  data::DataLoader loader(dataset, loading, data::in_order(0, dataset.size(), options.batch));
   while (const data::HostBatch* batch = loader.next()) {
     backend::forward(
         executable,

@@ -17,6 +17,7 @@
 #include "trainer/train/one_rank_rate.h"
 #include "trainer/train/pretrained.h"
 #include "trainer/train/resume.h"
+#include "trainer/train/whitening.h"
 
 namespace coxswain::train {
 
@@ -145,14 +146,18 @@ class StartUp {
                                     now_.cut, with_.now, now_.timeline.get()});
   }
 
-  // Rank 0 alone reads pretrained weights.
+  // Rank 0 alone reads pretrained weights, or images for first ones.
   void begin() {
     now_.strategy->initialise(program_);
-    if (options_.pretrained.empty()) return;
+    const bool is_pretrained = !options_.pretrained.empty();
+    if (!is_pretrained && !whitens(graph_)) return;
     checkpoint::Contents contents;
     if (leads_) {
       contents = snapshot(with_.backend, *now_.parameters, slot_names(options_))();
-      begin_with(options_.pretrained, graph_, contents, notes());
+      if (is_pretrained)
+        begin_with(options_.pretrained, graph_, contents, notes());
+      else
+        whiten(graph_, options_, with_.training, contents, notes());
     }
     now_.strategy->restore(leads_ ? &contents : nullptr);
   }
@@ -390,11 +395,6 @@ void tell_of_skipped(const Started& now, Observer& observer) {
       fmt::format("bad samples that rank {} passed over: {}", now.info.rank, now.skipped->count());
   for (const std::string& bad : now.skipped->first()) text += "; " + bad;
   observer.warned(text);
-}
-
-std::int64_t evaluation_batch(const TrainOptions& options, const data::Dataset& test) {
-  return std::min(options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size,
-                  std::max<std::int64_t>(1, test.size()));
 }
 
 }  // namespace coxswain::train

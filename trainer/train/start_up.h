@@ -61,7 +61,4 @@ bool is_complete(const TrainOptions& options, const checkpoint::State& state);
 data::EpochOrder order_from(const TrainOptions& options, const checkpoint::State& state,
                             const data::Dataset& training);
 
-// No more than there is to evaluate.
-std::int64_t evaluation_batch(const TrainOptions& options, const data::Dataset& test);
-
 }  // namespace coxswain::train

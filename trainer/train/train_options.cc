@@ -1,5 +1,7 @@
 #include "trainer/train/train_options.h"
 
+#include <algorithm>
+
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/onnx/network.h"
@@ -34,6 +36,11 @@ graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::
 const data::Preprocessing& evaluation_steps(const TrainOptions& options) {
   return options.evaluation_preprocessing ? *options.evaluation_preprocessing
                                           : options.preprocessing;
+}
+
+std::int64_t evaluation_batch(const TrainOptions& options, const data::Dataset& test) {
+  return std::min(options.evaluation_batch > 0 ? options.evaluation_batch : options.batch_size,
+                  std::max<std::int64_t>(1, test.size()));
 }
 
 }  // namespace coxswain::train

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/compress/codec.h"
+#include "trainer/data/dataset.h"
 #include "trainer/data/preprocessor.h"
 #include "trainer/data/sampler.h"
 #include "trainer/graph/models/layer_list.h"
@@ -134,5 +135,8 @@ graph::Graph build_graph(const TrainOptions& options, tensor::Shape input, std::
                          float label_smoothing);
 
 const data::Preprocessing& evaluation_steps(const TrainOptions& options);
+
+// No more than there is to evaluate.
+std::int64_t evaluation_batch(const TrainOptions& options, const data::Dataset& test);
 
 }  // namespace coxswain::train

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -184,14 +185,32 @@ def digits_in_folders(directory, training, test):
     """The first digits of the real set, 32 x 32 in colour, in a folder for each class."""
     digits = harness.first_digits(directory / "idx", training, test)
     for part, name, count in (("train", "train", training), ("val", "t10k", test)):
-        images = (digits / f"{name}-images-idx3-ubyte").read_bytes()[16:]
-        labels = (digits / f"{name}-labels-idx1-ubyte").read_bytes()[8:]
-        for i in range(count):
-            rows = [images[784 * i + 28 * y:784 * i + 28 * y + 28] for y in range(28)]
-            rows = [bytes(32)] * 2 + [bytes(2) + row + bytes(2) for row in rows] + [bytes(32)] * 2
-            grey = b"".join(rows)
-            png(directory / part / str(labels[i]) / f"{i:05}.png", bytes(v for g in grey for v in (g, g, g)), 32, 32)
+        for i, (label, grey) in enumerate(padded_digits(digits, name, count)):
+            png(directory / part / str(label) / f"{i:05}.png", bytes(v for g in grey for v in (g, g, g)), 32, 32)
     return directory
+
+
+def padded_digits(directory, name, count):
+    """Labels and 32 x 32 grey pixels."""
+    images = (directory / f"{name}-images-idx3-ubyte").read_bytes()[16:]
+    labels = (directory / f"{name}-labels-idx1-ubyte").read_bytes()[8:]
+    for i in range(count):
+        rows = [images[784 * i + 28 * y:784 * i + 28 * y + 28] for y in range(28)]
+        yield labels[i], bytes(64) + b"".join(bytes(2) + row + bytes(2) for row in rows) + bytes(64)
+
+
+def check_airbench(directory, _full, _small):
+    """On digits in CIFAR-10's files."""
+    digits = harness.first_digits(directory / "idx", 1000, 200)
+    training, test = ([bytes([label]) + 3 * grey for label, grey in padded_digits(digits, name, count)]
+                      for name, count in (("train", 1000), ("t10k", 200)))
+    for i in range(5):
+        (digits / f"data_batch_{i + 1}.bin").write_bytes(b"".join(training[200 * i:200 * i + 200]))
+    (digits / "test_batch.bin").write_bytes(b"".join(test))
+    shutil.copy(EXAMPLES / "networks/airbench.yaml", digits / "network.yaml")
+    text = changed("airbench.yaml", {r"    data: {persistentVolumeClaim: .*": "    data: {emptyDir: {}}",
+                                     "epochs: 8": "epochs: 1", "batchSize: 2000": "batchSize: 20"})
+    return train(directory / "run", text, 1, 0.7, ["--volume", f"data={digits}"])[1]
 
 
 def check_pictures(name, training, test, changes, pack=False):
@@ -315,6 +334,7 @@ def main():
                    "batchSize: 256": "batchSize: 4", "replicas: 2": "replicas: 1",
                    # a handful of images: no rate of a large batch
                    "lr: 1.0": "lr: 0.001"}),
+               "airbench.yaml": check_airbench,
                "finetune.yaml": check_finetune,
                "resnet50-nvidia.yaml": check_pictures("resnet50-nvidia.yaml", 24, 80, {
                    "batchSize: 256": "batchSize: 4", "replicas: 2": "replicas: 1", "warmupEpochs: 5": "warmupEpochs: 0.5",

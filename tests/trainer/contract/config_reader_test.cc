@@ -428,9 +428,9 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "mnist"},
       {mnist + ", augment: [{pad-crop: {pad: 28}}]}",
        "65 [config] job.yaml:2:23: data.augment: pad 28 must be below the image's side, 28"},
-      {mnist + ", augment: [{normalise: {mean: [0, 0, 0], std: [1, 1, 1]}}]}",
-       "65 [config] job.yaml:2:23: data.augment: normalise needs as many mean and std as channels "
-       "(1), got 3 and 3"},
+      {mnist + ", channels: 3, augment: [{normalise: {mean: [0], std: [1]}}]}",
+       "65 [config] job.yaml:2:36: data.augment: normalise needs as many mean and std as channels "
+       "(3), got 1 and 1"},
       {mnist + ", augment: [{normalise: {mean: [0], std: [1]}}, flip]}",
        "65 [config] job.yaml:2:23: data.augment: normalise must come last, and once"},
       {"data: {format: mnist}",

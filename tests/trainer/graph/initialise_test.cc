@@ -30,6 +30,21 @@ TEST(Initialise, fills_zeros_and_ones) {
   EXPECT_THAT(values({InitKind::kOne, 0}, "g", 1, 5), ::testing::Each(1.0F));
 }
 
+// Of 5 filters over 2 channels and a 3x3 window the first two pass a channel on; the rest is drawn
+// as without.
+TEST(Initialise, passes_channels_on) {
+  Parameter parameter{"w", SegmentKind::kWeight, {5, 2, 3, 3}, {InitKind::kNormal, 1}, 0};
+  std::vector<float> drawn(90);
+  initialise(parameter, 7, drawn);
+  parameter.init.passes_on = true;
+  std::vector<float> filters(90, -9);
+  initialise(parameter, 7, filters);
+  std::vector<float> expected = drawn;
+  std::fill_n(expected.begin(), 36, 0.0F);
+  expected[4] = expected[18 + 9 + 4] = 1;
+  EXPECT_EQ(filters, expected);
+}
+
 TEST(Initialise, has_the_deviation_and_the_bound) {
   const std::vector<float> normal = values({InitKind::kNormal, 0.5F}, "w", 3, 40001);
   EXPECT_NEAR(std::accumulate(normal.begin(), normal.end(), 0.0) / 40001, 0, 0.01);

@@ -36,7 +36,7 @@ void check_meaning(const TrainerConfig& config, const std::set<std::string, std:
 tensor::Shape image_shape(const DataConfig& data) {
   switch (data.format) {
     case DataFormat::kMnist:
-      return {1, 1, 28, 28};
+      return {1, std::max<std::int64_t>(1, data.channels), 28, 28};
     case DataFormat::kCifar10:
       return {1, 3, 32, 32};
     case DataFormat::kSynthetic:

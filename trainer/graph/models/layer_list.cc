@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainer/contract/error.h"
 #include "trainer/graph/operations.h"
 
 namespace coxswain::graph {
 
 namespace {
+
+constexpr std::int64_t kMostPatchValues = 256;
 
 [[noreturn]] void refuse_layer(const Layer& layer, const std::string& what) {
   throw Error(ExitCode::kBadInput, fmt::format("[model] {}: {}", layer.where, what));
@@ -39,21 +43,20 @@ class ListBuilder {
   const Shape& shape_of(int x) { return builder_.node(x).shape; }
 
   int append(const Layer& layer, int x) {
+    const bool has_body = layer.kind == LayerKind::kResidual || layer.kind == LayerKind::kGate;
+    if (has_body && layer.body.empty()) refuse_layer(layer, "has no layers in its body");
     const int appended = appended_to(layer, x);
-    if (layer.kind == LayerKind::kResidual && appended == x)
-      refuse_layer(layer, "has no layers in its body");
     give_shape(layer, appended);
     return appended;
   }
 
   int appended_to(const Layer& layer, int x) {
-    constexpr WeightInit kInit = WeightInit::kHeNormalIn;
     switch (layer.kind) {
       case LayerKind::kConv:
         return builder_.conv(x, layer.name, layer.channels, layer.kernel, layer.stride, layer.pad,
-                             layer.bias, kInit, groups_of(layer, x));
+                             layer.bias, first_weights(layer, x), groups_of(layer, x));
       case LayerKind::kBatchNorm:
-        return builder_.batch_norm(x, layer.name, layer.epsilon);
+        return builder_.batch_norm(x, layer.name, layer.epsilon, /*fixed_gamma=*/!layer.scale);
       case LayerKind::kRelu:
         return builder_.relu(x);
       case LayerKind::kTanh:
@@ -66,6 +69,8 @@ class ListBuilder {
         return builder_.silu(x);
       case LayerKind::kHardSwish:
         return builder_.hard_swish(x);
+      case LayerKind::kHardSigmoid:
+        return builder_.hard_sigmoid(x);
       case LayerKind::kRelu6:
         return builder_.relu6(x);
       case LayerKind::kMaxPool:
@@ -80,14 +85,35 @@ class ListBuilder {
         return builder_.dropout(x, layer.name, layer.rate);
       case LayerKind::kDense:
         return builder_.dense(x, layer.name, layer.channels == 0 ? classes_ : layer.channels,
-                              layer.bias, kInit);
+                              layer.bias, WeightInit::kHeNormalIn);
+      case LayerKind::kGate:
+        return builder_.multiply(x, append(layer.body, x));
       case LayerKind::kConcat:
         return concat(layer, x);
       case LayerKind::kResidual:
         break;
     }
     const int body = append(layer.body, x);
-    return body == x ? x : builder_.add(body, append(layer.shortcut, x));
+    return builder_.add(body, append(layer.shortcut, x));
+  }
+
+  // Whitening is of images' patches, of which there are as many directions as they have values.
+  WeightInit first_weights(const Layer& layer, int x) {
+    if (layer.first_weights == FirstWeights::kHe) return WeightInit::kHeNormalIn;
+    if (layer.first_weights == FirstWeights::kIdentity) return WeightInit::kIdentity;
+    const std::int64_t values = shape_of(x).c * layer.kernel * layer.kernel;
+    if (x != builder_.input() || layer.groups != 1)
+      refuse_layer(layer, "firstWeights: whitening is for the first layer alone, without groups");
+    if (std::min(shape_of(x).h, shape_of(x).w) < layer.kernel || values > kMostPatchValues)
+      refuse_layer(layer, fmt::format("firstWeights: whitening is of patches within the image, of "
+                                      "at most {} values, not {} x {} x {}",
+                                      kMostPatchValues, shape_of(x).c, layer.kernel, layer.kernel));
+    if (layer.channels > 2 * values)
+      refuse_layer(layer,
+                   fmt::format("firstWeights: whitening gives at most {} channels, twice the "
+                               "{} values of a patch, not {}",
+                               2 * values, values, layer.channels));
+    return WeightInit::kWhitening;
   }
 
   int groups_of(const Layer& layer, int x) {

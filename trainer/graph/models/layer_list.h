@@ -18,6 +18,7 @@ enum class LayerKind {
   kSigmoid,
   kSilu,
   kHardSwish,
+  kHardSigmoid,
   kRelu6,
   kMaxPool,
   kAvgPool,
@@ -26,9 +27,10 @@ enum class LayerKind {
   kDropout,
   kDense,
   kResidual,
+  kGate,
   kConcat
 };
-constexpr Words<LayerKind, 17> words_of(LayerKind) {
+constexpr Words<LayerKind, 19> words_of(LayerKind) {
   return {{{LayerKind::kConv, "conv"},
            {LayerKind::kBatchNorm, "batch-norm"},
            {LayerKind::kRelu, "relu"},
@@ -37,6 +39,7 @@ constexpr Words<LayerKind, 17> words_of(LayerKind) {
            {LayerKind::kSigmoid, "sigmoid"},
            {LayerKind::kSilu, "silu"},
            {LayerKind::kHardSwish, "hard-swish"},
+           {LayerKind::kHardSigmoid, "hard-sigmoid"},
            {LayerKind::kRelu6, "relu6"},
            {LayerKind::kMaxPool, "max-pool"},
            {LayerKind::kAvgPool, "avg-pool"},
@@ -45,7 +48,16 @@ constexpr Words<LayerKind, 17> words_of(LayerKind) {
            {LayerKind::kDropout, "dropout"},
            {LayerKind::kDense, "dense"},
            {LayerKind::kResidual, "residual"},
+           {LayerKind::kGate, "gate"},
            {LayerKind::kConcat, "concat"}}};
+}
+
+// What a convolution's weights begin as.
+enum class FirstWeights { kHe, kIdentity, kWhitening };
+constexpr Words<FirstWeights, 3> words_of(FirstWeights) {
+  return {{{FirstWeights::kHe, "he"},
+           {FirstWeights::kIdentity, "identity"},
+           {FirstWeights::kWhitening, "whitening"}}};
 }
 
 // Value. One layer of a network that a user wrote down; what a kind doesn't have stays at its
@@ -61,9 +73,11 @@ struct Layer {
   int groups = 1;               // conv; 0 is as many as the input has channels
   bool counts_padding = false;  // avg-pool
   bool bias = true;
+  bool scale = true;  // batch-norm
+  FirstWeights first_weights = FirstWeights::kHe;  // conv
   float epsilon = 1e-5F;
   float rate = 0;
-  std::vector<Layer> body = {};      // residual: its sum with the shortcut
+  std::vector<Layer> body = {};      // residual: its sum with the shortcut; gate: its product
   std::vector<Layer> shortcut = {};  // residual; empty: the input as it is
   std::vector<std::vector<Layer>> branches =
       {};  // concat: each from its input, which is an empty one
