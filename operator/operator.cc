@@ -58,7 +58,9 @@ class Operator {
         events_({.send =
                      [this](const kube::Json& event) {
                        const std::string name_space = kube::meta_of(event).name_space;
-                       return event_client_.create(kube::kEvents, name_space, event).ok();
+                       return event_client_
+                           .create(kube::kEvents, name_space, event, kube::Extent::kMetadata)
+                           .ok();
                      },
                  .dropped = [this] { metrics_.count_dropped_event(); }}),
         loop_(client_, loop_options(), metrics_, watchdog_) {}

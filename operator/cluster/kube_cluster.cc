@@ -246,7 +246,9 @@ Outcome KubeCluster::ensure_keys(const job::TrainingJob& given) {
 
 KubeCluster::Made KubeCluster::make(const Create& create, const kube::Json& wanted) {
   const std::string& name_space = create.job.metadata.name_space;
-  Answer answer = client_.create(create.resource, name_space, wanted);
+  const bool is_compared = create.resource.kind == "PodGroup";
+  Answer answer = client_.create(create.resource, name_space, wanted,
+                                 is_compared ? kube::Extent::kWhole : kube::Extent::kMetadata);
   if (!must_look(create, answer)) return {judge(create, answer, answer), std::move(answer)};
   Answer present = client_.get(create.resource, name_space, create.name);
   return {judge(create, answer, present), std::move(present)};

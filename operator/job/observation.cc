@@ -226,17 +226,21 @@ Seconds patience(const Status& before, const Status& after) {
   if (after.pod_group != before.pod_group) return Seconds(0);  // else it is taken away again
   // Whoever told of it may be gone at the next look.
   if (after.checkpoint != before.checkpoint) return Seconds(0);
-  Status read = after;  // as far as it differs in what is worth reading
+  if (is_terminal(after)) return kLittle;  // what it is left with is nobody's to wait for
+  Status read = after;                     // as far as it differs in what is worth reading
+  read.phase = before.phase;
   for (auto& [role, counts] : read.replicas) {
     const auto stored = before.replicas.find(role);
-    if (stored != before.replicas.end()) counts.active = stored->second.active;
+    if (stored == before.replicas.end()) continue;
+    counts.active = stored->second.active;
+    counts.ready = stored->second.ready;
   }
   for (Condition& now : read.conditions) {
     const Condition* stored = find_condition(before, now.type);
-    if (stored && says_nothing(*stored) && says_nothing(now)) now = *stored;
+    const bool found_nodes = now.type == condition::kQueued && !now.status;
+    if (stored && (found_nodes || (says_nothing(*stored) && says_nothing(now)))) now = *stored;
   }
-  // What an ended job is left with is nobody's to wait for.
-  return read == before && !is_terminal(after) ? kLong : kLittle;
+  return read == before ? kLong : kLittle;
 }
 
 Phase phase_of(const Status& status) {

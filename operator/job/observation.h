@@ -20,7 +20,8 @@ Phase phase_of(const Status& status);
 // How long a status with new observations may wait to be stored, so that one write tells of many:
 // not at all if a condition other than Queued and Ready turned, which users and pipelines wait for,
 // or if there is a new checkpoint, or no PodGroup any more; little if anything else worth reading
-// did; long if pods were but made and have nothing to say.
+// did; long if pods were but made, found a node or got Ready, and those that are not have nothing
+// to say.
 Seconds patience(const Status& before, const Status& after);
 
 // "worker-2: ImagePullBackOff: ..." of the workers that keep the gang from being Ready, the worst

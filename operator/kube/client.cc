@@ -22,6 +22,8 @@ constexpr int kWatchSeconds = 50;
 constexpr int kListBegins = 4;  // an expired page begins the list anew, so often at most
 constexpr int kShrink = 8;      // so many times fewer objects a page after one that was too long
 constexpr const char* kTooLong = "TooLong";
+constexpr const char* kMetadataAnswer =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 bool changes(Method method) { return method != Method::kGet; }
 bool is_success(int status) { return status >= 200 && status < 300; }
@@ -126,8 +128,8 @@ class WatchReader {
 }  // namespace
 
 double any_random() {
-  std::minstd_rand engine(static_cast<std::uint32_t>(
-      std::chrono::steady_clock::now().time_since_epoch().count()));
+  std::minstd_rand engine(
+      static_cast<std::uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
   return std::generate_canonical<double, 32>(engine);
 }
 
@@ -147,12 +149,13 @@ Result<Json> Client::get(const Resource& resource, const std::string& name_space
 }
 
 Result<Json> Client::create(const Resource& resource, const std::string& name_space,
-                            const Json& object) {
-  return call({.method = Method::kPost,
-               .target = path_of(resource, name_space),
-               .content_type = "application/json",
-               .body = text_of(object)},
-              resource.plural);
+                            const Json& object, Extent answer) {
+  Request request{.method = Method::kPost,
+                  .target = path_of(resource, name_space),
+                  .content_type = "application/json",
+                  .body = text_of(object)};
+  if (answer == Extent::kMetadata) request.accept = kMetadataAnswer;
+  return call(std::move(request), resource.plural);
 }
 
 Result<Json> Client::update(const Resource& resource, const std::string& name_space,

@@ -59,6 +59,9 @@ struct ListQuery {
   int page_size = 500;
 };
 
+// How much of an object the answer to its creation has; metadata alone spares both sides work.
+enum class Extent { kWhole, kMetadata };
+
 // How a watch ended. `expired`: list anew; else go on from the last version seen.
 struct WatchEnd {
   bool expired = false;  // 410, in the stream or as a status; or what came can't be trusted
@@ -73,7 +76,8 @@ class Client {
 
   Result<Json> get(const Resource& resource, const std::string& name_space,
                    const std::string& name);
-  Result<Json> create(const Resource& resource, const std::string& name_space, const Json& object);
+  Result<Json> create(const Resource& resource, const std::string& name_space, const Json& object,
+                      Extent answer = Extent::kWhole);
   Result<Json> update(const Resource& resource, const std::string& name_space,
                       const std::string& name, const Json& object);
   // JSON merge patch (RFC 7386) of the object or its subresource.

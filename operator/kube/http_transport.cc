@@ -192,7 +192,7 @@ struct HttpTransport::Connections {
     http::http_request message(method_of(request.method));
     message.set_request_uri(web::uri(request.target));
     if (is_ipv6(peer.server)) message.headers().add("Host", authority_of(peer.server));
-    message.headers().add("Accept", "application/json");
+    message.headers().add("Accept", request.accept);
     message.headers().add("User-Agent", "coxswain");
     if (!token.empty()) message.headers().add("Authorization", "Bearer " + token);
     if (!request.body.empty()) {

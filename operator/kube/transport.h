@@ -16,6 +16,7 @@ struct Request {
   std::string target;        // path and query, already encoded: "/api/v1/pods?limit=500"
   std::string content_type;  // of the body
   std::string body;
+  std::string accept = "application/json";
   std::chrono::milliseconds deadline{10'000};  // for the whole answer; in a stream, between two
                                                // pieces of it
 };

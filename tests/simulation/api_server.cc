@@ -70,6 +70,17 @@ Response conflict(const std::string& resource, const std::string& name, const st
                                      full_name(resource), name, why));
 }
 
+// A created object, or its metadata alone.
+Response as_asked(const kube::Request& request, Response created) {
+  if (created.status != 201 || request.accept.find("as=PartialObjectMetadata") == std::string::npos)
+    return created;
+  const Json part = {{"kind", "PartialObjectMetadata"},
+                     {"apiVersion", "meta.k8s.io/v1"},
+                     {"metadata", Json::parse(created.body).at("metadata")}};
+  created.body = part.dump();
+  return created;
+}
+
 // What is wrong with preconditions on `object`.
 std::optional<std::string> unmet(const Json& wanted, const Json& object) {
   const Json& metadata = object.at("metadata");
@@ -167,7 +178,7 @@ Response ApiServer::answer(const kube::Request& request) {
   Json body = Json::parse(request.body, nullptr, false);
   if (!body.is_object())
     return status_response(400, "BadRequest", "the object provided is unrecognized");
-  if (request.method == Method::kPost) return post(*target, std::move(body));
+  if (request.method == Method::kPost) return as_asked(request, post(*target, std::move(body)));
   if (request.method == Method::kPatch) return patch(*target, body);
   if (request.method == Method::kDelete) return erase(*target, body);
   return status_response(405, "MethodNotAllowed", "the server does not allow this method");

@@ -26,26 +26,27 @@ TEST(Patience, depends_on_what_there_is_to_tell) {
   };
   const Row rows[] = {
       {"every pod is Ready",
-       [](Status& s) {
-         set_condition(s, job::condition::kRunning, {true, "AllReady", ""}, kNow);
-       },
+       [](Status& s) { set_condition(s, job::condition::kRunning, {true, "AllReady", ""}, kNow); },
        Seconds(0)},
       {"refused",
        [](Status& s) {
          set_condition(s, job::condition::kResourcesRejected, {true, "Forbidden", ""}, kNow);
        },
        Seconds(0)},
-      {"a new checkpoint",
-       [](Status& s) {
-         s.checkpoint = job::CheckpointStatus{7, "", "", 1};
-       },
+      {"a new checkpoint", [](Status& s) { s.checkpoint = job::CheckpointStatus{7, "", "", 1}; },
        Seconds(0)},
       {"a pod can't get its image",
        [](Status& s) {
          set_condition(s, job::condition::kReady, {false, "ImagePullBackOff", ""}, kNow);
        },
        Seconds(4)},
-      {"one more is ready", [](Status& s) { ++s.replicas[job::Role::kWorker].ready; }, Seconds(4)},
+      {"one more is ready", [](Status& s) { ++s.replicas[job::Role::kWorker].ready; }, Seconds(30)},
+      {"pods found nodes",
+       [](Status& s) {
+         clear_condition(s, job::condition::kQueued, "Scheduled", kNow);
+         s.phase = job::Phase::kStarting;
+       },
+       Seconds(30)},
       {"an edit was seen", [](Status& s) { ++s.observed_generation; }, Seconds(4)},
       {"pods were made",
        [](Status& s) {

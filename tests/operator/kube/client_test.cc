@@ -80,6 +80,14 @@ TEST_F(ClientTest, sends_each_call_as_the_api_wants_it) {
   EXPECT_EQ(calls_[3].resource, "trainingjobs/status");
 }
 
+TEST_F(ClientTest, asks_for_the_metadata_of_what_it_creates_where_that_is_enough) {
+  (void)client_.create(kPods, "ns", kObject);
+  (void)client_.create(kPods, "ns", kObject, Extent::kMetadata);
+  EXPECT_EQ(transport_.requests()[0].accept, "application/json");
+  EXPECT_EQ(transport_.requests()[1].accept,
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+}
+
 TEST_F(ClientTest, bytes_that_are_no_utf8_are_replaced_not_refused) {
   EXPECT_TRUE(client_.create(kPods, "ns", Json{{"message", "\xff"}}));
   EXPECT_EQ(transport_.requests()[0].body, "{\"message\":\"\xEF\xBF\xBD\"}");
