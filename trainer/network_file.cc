@@ -154,6 +154,7 @@ class Reader {
       if (entry.size() != 1 || !repeat.IsMap()) refuse(entry, "repeat: must be {times, layers}");
       check_keys(repeat, {"times", "layers"}, {"times", "layers"});
       const std::int64_t times = integer(repeat["times"], "times", 1, kMostLayers);
+      if (repeat["layers"].size() == 0) refuse(entry, "repeat: layers is empty");
       for (std::int64_t i = 0; i < times; ++i)
         for (Layer& repeated : list(repeat["layers"], "layers", level + 1))
           layers.push_back(std::move(repeated));

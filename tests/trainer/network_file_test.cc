@@ -169,6 +169,13 @@ TEST(NetworkFile, that_does_not_fit_names_its_line) {
           "net.yaml:3: firstWeights: must be one of he, identity, whitening, got \"white\"");
   refused("- relu\n- conv: {channels: 4, kernel: 3, firstWeights: whitening}",
           "net.yaml:4: firstWeights: whitening is for the first layer alone");
+  refused("- concat:\n    branches:\n"
+          "    - [{conv: {channels: 2, kernel: 3, firstWeights: whitening}}]\n"
+          "    - [{conv: {channels: 2, kernel: 3, firstWeights: whitening}}]",
+          "net.yaml:6: firstWeights: whitening is for one convolution alone");
+  refused("- conv: {channels: 2, kernel: 3, groups: depthwise, firstWeights: identity}",
+          "net.yaml:3: firstWeights: identity has no groups");
+  refused("- repeat: {times: 2000, layers: []}", "net.yaml:3: repeat: layers is empty");
   refused("- conv: {channels: 19, kernel: 3, firstWeights: whitening}",
           "net.yaml:3: firstWeights: whitening gives at most 18 channels, twice the 9 values");
   refused("- conv: {channels: 4, kernel: 17, firstWeights: whitening}",

@@ -66,17 +66,18 @@ std::int64_t add_images(const TrainOptions& options, const data::Dataset& traini
                         const tensor::Shape& shape, PatchMoments& moments) {
   const std::int64_t wanted = std::clamp<std::int64_t>(kMostProducts / moments.products_an_image(),
                                                        1, std::min(kMostImages, training.size()));
+  const std::int64_t at_once = std::min(kBatch, wanted);
   data::BadSampleLog skipped;
   data::LoaderOptions loading;
-  loading.preprocessing = evaluation_steps(options);
+  loading.preprocessing = options.preprocessing;  // without chance: the shape is the network's
   loading.training = false;
   loading.workers = options.data_workers;
   loading.skipped = options.skip_bad_samples ? &skipped : nullptr;
   data::DataLoader loader(
       training, loading,
-      data::in_order(0, training.size(), kBatch, (training.size() + wanted - 1) / wanted));
-  std::vector<float> images(static_cast<std::size_t>(kBatch * shape.c * shape.h * shape.w));
-  const std::size_t size = images.size() / kBatch;
+      data::in_order(0, training.size(), at_once, (training.size() + wanted - 1) / wanted));
+  const auto size = static_cast<std::size_t>(shape.c * shape.h * shape.w);
+  std::vector<float> images(static_cast<std::size_t>(at_once) * size);
   std::int64_t count = 0;
   while (const data::HostBatch* batch = loader.next()) {
     tensor::Shape rows = shape;

@@ -23,7 +23,7 @@ std::vector<float> whitening_filters(std::span<const double> moments, std::int64
 bool whitens(const graph::Graph& graph);
 
 // Puts such weights in the place of those in `contents`: of up to 5,000 training images, evenly
-// over all, as evaluation sees them. `notes` gets from how many. Throws as data::DataLoader does.
+// over all, augmented without chance. `notes` gets from how many. Throws as data::DataLoader does.
 void whiten(const graph::Graph& graph, const TrainOptions& options, const data::Dataset& training,
             checkpoint::Contents& contents, std::vector<std::string>& notes);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/contract/error.h"
 #include "trainer/graph/operations.h"
@@ -100,7 +101,12 @@ class ListBuilder {
   // Whitening is of images' patches, of which there are as many directions as they have values.
   WeightInit first_weights(const Layer& layer, int x) {
     if (layer.first_weights == FirstWeights::kHe) return WeightInit::kHeNormalIn;
-    if (layer.first_weights == FirstWeights::kIdentity) return WeightInit::kIdentity;
+    if (layer.first_weights == FirstWeights::kIdentity) {
+      if (layer.groups != 1) refuse_layer(layer, "firstWeights: identity has no groups");
+      return WeightInit::kIdentity;
+    }
+    if (std::exchange(whitens_, true))
+      refuse_layer(layer, "firstWeights: whitening is for one convolution alone");
     const std::int64_t values = shape_of(x).c * layer.kernel * layer.kernel;
     if (x != builder_.input() || layer.groups != 1)
       refuse_layer(layer, "firstWeights: whitening is for the first layer alone, without groups");
@@ -138,6 +144,7 @@ class ListBuilder {
   }
 
   Builder builder_;
+  bool whitens_ = false;
   std::int64_t classes_;
 };
 
