@@ -51,6 +51,12 @@ std::vector<float> first_weights(TrainOptions options, int ranks) {
   return std::ranges::find(contents.model, "whiten.weight", &checkpoint::NamedTensor::name)->values;
 }
 
+TEST(Whitening, is_of_what_training_sees) {
+  TrainOptions options = whitened_options();
+  options.evaluation_preprocessing = {augment::Normalise{{0.0F}, {1.0F}}};
+  EXPECT_EQ(first_weights(options, 1), first_weights(whitened_options(), 1));
+}
+
 // What the first nine filters make of the images has the mean square 1 in each channel, and no two
 // of them go together, but for the 5e-4: by the plain definition, over all patches of all images.
 TEST(Whitening, makes_patches_white) {
