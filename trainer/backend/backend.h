@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "trainer/backend/algorithms.h"
 #include "trainer/backend/executable.h"
 #include "trainer/backend/parameters.h"
 #include "trainer/graph/program.h"
@@ -26,6 +27,15 @@ enum class LayoutKind { kCanonical, kNative };
 class Backend {
  public:
   virtual ~Backend() = default;
+
+  // What layers may be computed with on this device; those alone of which there are several.
+  virtual AlgorithmChoices algorithm_choices(const graph::Program& /*training*/) const {
+    return {};
+  }
+  // Of these choices, from the next layout() and prepare() on; a layer that is not named takes the
+  // first.
+  virtual void use(const Algorithms& /*algorithms*/) {}
+
   virtual tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) = 0;
   virtual std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                                       int num_slots) = 0;

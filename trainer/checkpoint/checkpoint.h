@@ -38,6 +38,8 @@ struct State {
   double last_loss = 0;
   std::vector<std::string> class_names = {};  // where the dataset has them; else empty
   std::string network = {};                   // a user's own, as the file says it; else empty
+  // Of layers that were timed and are not computed as their device would have it.
+  std::map<std::string, std::string> algorithms = {};
   double best_accuracy = -1;        // of the evaluations so far, by checkpoint.best; -1: none
   double watched_best = 0;          // of what earlyStopping.metric says
   std::int64_t watched_epoch = 0;   // from 1, of that best; 0: there is none yet

@@ -18,7 +18,9 @@ using nlohmann::ordered_json;
 // there.
 // 5: a loss scale other than 1, a network of the user's own, alike; what came with 4 always stands
 // there.
-constexpr std::int64_t kStateVersion = 5;
+// 6: algorithms that were timed; what came with 5 always stands there.
+constexpr std::int64_t kStateVersion = 6;
+constexpr std::int64_t kNetworkVersion = 5;
 constexpr std::int64_t kScoresVersion = 4;
 constexpr std::int64_t kExactVersion = 3;
 constexpr std::int64_t kUsualVersion = 2;
@@ -60,7 +62,8 @@ bool tells_scores(const State& state) {
 }
 
 std::int64_t version_of(const State& state) {
-  if (state.loss_scale != 1 || !state.network.empty()) return kStateVersion;
+  if (!state.algorithms.empty()) return kStateVersion;
+  if (state.loss_scale != 1 || !state.network.empty()) return kNetworkVersion;
   if (tells_scores(state)) return kScoresVersion;
   return state.pushes_exactly ? kExactVersion : kUsualVersion;
 }
@@ -97,11 +100,12 @@ std::string encode(const State& state) {
     object["watched_epoch"] = state.watched_epoch;
     object["without_better"] = state.without_better;
   }
-  if (version_of(state) >= kStateVersion) {
+  if (version_of(state) >= kNetworkVersion) {
     object["loss_scale"] = state.loss_scale;
     object["clean_steps"] = state.clean_steps;
     object["network"] = state.network;
   }
+  if (version_of(state) >= kStateVersion) object["algorithms"] = state.algorithms;
   // A path in the configuration need not be UTF-8.
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -145,11 +149,13 @@ State decode_state(std::string_view text, std::string_view where) {
     state.watched_epoch = fields.integer("watched_epoch", 0, kMaxEpoch + 1);
     state.without_better = fields.integer("without_better", 0, kMaxEpoch);
   }
-  if (version >= kStateVersion) {
+  if (version >= kNetworkVersion) {
     state.loss_scale = fields.number("loss_scale", 1, kMaxLossScale);
     state.clean_steps = fields.integer("clean_steps", 0, kMaxSteps);
     state.network = fields.text("network");
   }
+  if (version >= kStateVersion)
+    state.algorithms = decode_texts(fields.object("algorithms"), "algorithms", where);
   fields.finish();
   return state;
 }

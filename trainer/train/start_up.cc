@@ -11,6 +11,7 @@
 #include "trainer/data/dataset_identity.h"
 #include "trainer/graph/models/models.h"
 #include "trainer/train/agreement.h"
+#include "trainer/train/algorithm_timing.h"
 #include "trainer/train/best_epoch.h"
 #include "trainer/train/fitted_slots.h"
 #include "trainer/train/model_state.h"
@@ -99,21 +100,26 @@ class StartUp {
       now_.timeline = std::make_unique<Timeline>(options_.timeline, with_.now);
       now_.timed_training = std::make_unique<TimedDataset>(with_.training, *now_.timeline);
     }
+    const bool new_run = leads_ && begins_run(options_);
+    if (!with_.goes_on_from) load(new_run);
+    choose_algorithms();
     make_strategy();
     if (with_.test != nullptr) {
       data::require_one_kind(with_.training, *with_.test, options_.preprocessing,
                              evaluation_steps(options_));
     }
     now_.state = first_state(options_, with_);
+    now_.state.algorithms = algorithms_;
     now_.state.fingerprint += now_.strategy->fingerprint();
     if (options_.fixed_order) {
       compare_fingerprints(communicator_, now_.state.fingerprint, options_.virtual_shards > 0,
                            notes());
     }
-    const bool new_run = leads_ && begins_run(options_);
     if (with_.goes_on_from)
       now_.state = *with_.goes_on_from;
-    else if (!resume(new_run))
+    else if (saved_)
+      resume();
+    else
       begin();
     if (leads_ && !options_.checkpoint.directory.empty()) {
       now_.saver = std::make_unique<Saver>(options_.checkpoint,
@@ -162,22 +168,43 @@ class StartUp {
     now_.strategy->restore(leads_ ? &contents : nullptr);
   }
 
-  // Rank 0 reads and verifies; the others, which may not have the volume, get what it read. False:
-  // there is nothing to go on from.
-  bool resume(bool new_run) {
+  // Rank 0 reads and verifies; the others, which may not have the volume, get what it read.
+  void load(bool new_run) {
     const CheckpointOptions& from = options_.checkpoint;
-    std::optional<checkpoint::Loaded> loaded;
     if (leads_ && !new_run && !from.directory.empty()) {
       const bool of_any = from.resume && !from.begins_from_one();
-      loaded = checkpoint::load_latest(from.directory,
-                                       of_any ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
+      loaded_ = checkpoint::load_latest(from.directory,
+                                        of_any ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
     }
     // A later attempt whose run has saved nothing yet begins there again.
-    if (leads_ && !loaded && from.begins_from_one()) loaded = load_named();
-    const std::string text = broadcast_text(
-        communicator_, loaded.has_value() ? checkpoint::encode(loaded->contents.state) : "");
-    if (text.empty()) return false;
-    ResumePlan plan = plan_resume(checkpoint::decode_state(text, "rank 0's state"), options_,
+    if (leads_ && !loaded_ && from.begins_from_one()) loaded_ = load_named();
+    saved_ = of_rank_0(loaded_ ? std::optional(loaded_->contents.state) : std::nullopt);
+  }
+
+  std::optional<checkpoint::State> of_rank_0(const std::optional<checkpoint::State>& state) {
+    const std::string text = broadcast_text(communicator_, state ? checkpoint::encode(*state) : "");
+    if (text.empty()) return std::nullopt;
+    return checkpoint::decode_state(text, "rank 0's state");
+  }
+
+  // As the run began with, or as rank 0 times them now. A rank that lacks one takes its own choice.
+  void choose_algorithms() {
+    const auto& begun = with_.goes_on_from ? with_.goes_on_from : saved_;
+    checkpoint::State choice;
+    if (begun) {
+      choice = *begun;
+    } else if (!options_.fixed_order) {
+      if (leads_) choice.algorithms = time_algorithms(program_, options_, with_, notes());
+      choice = *of_rank_0(choice);
+    }
+    algorithms_ = choice.algorithms;
+    with_.backend.use(algorithms_);
+    if (leads_ && !begun && !options_.fixed_order && options_.precision == Precision::kBf16)
+      compare_with_float32(graph_, options_, with_, notes());
+  }
+
+  void resume() {
+    ResumePlan plan = plan_resume(*saved_, options_,
                                   {.world_size = now_.state.world_size,
                                    .global_batch = now_.state.global_batch,
                                    .fingerprint = now_.state.fingerprint,
@@ -185,16 +212,16 @@ class StartUp {
                                    .class_names = now_.state.class_names});
     now_.state = std::move(plan.state);
     if (leads_) {
-      for (const std::string& refused : loaded->refused) {
+      for (const std::string& refused : loaded_->refused) {
         notes().push_back("passed over " + refused);
       }
-      now_.info.resumed_from = loaded->path.string();
-      if (loaded->contents.state.trajectory != options_.trajectory)
-        fit_slots(now_.parameters->layout(), slot_names(options_), loaded->contents, notes());
+      now_.info.resumed_from = loaded_->path.string();
+      if (loaded_->contents.state.trajectory != options_.trajectory)
+        fit_slots(now_.parameters->layout(), slot_names(options_), loaded_->contents, notes());
     }
-    now_.strategy->restore(leads_ ? &loaded->contents : nullptr);
+    now_.strategy->restore(leads_ ? &loaded_->contents : nullptr);
+    loaded_.reset();
     notes().insert(notes().end(), plan.notes.begin(), plan.notes.end());
-    return true;
   }
 
   checkpoint::Loaded load_named() const {
@@ -336,6 +363,9 @@ class StartUp {
   const bool leads_;
   const graph::Graph graph_;
   const graph::Program program_;
+  std::optional<checkpoint::Loaded> loaded_;  // by rank 0, until it is restored
+  std::optional<checkpoint::State> saved_;    // what to go on from, on every rank
+  backend::Algorithms algorithms_;
   Started now_;
 };
 

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tests/support/test_flags.h"
 #include "tests/support/model_run.h"
 #include "tests/support/operation_cases.h"
+#include "tests/support/test_flags.h"
 #include "trainer/backend/checked_backend.h"
 #include "trainer/backend/onednn/onednn_backend.h"
+#include "trainer/backend/onednn/onednn_compat.h"
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/contract/error.h"
 #include "trainer/graph/models/models.h"
@@ -29,7 +30,7 @@ std::unique_ptr<Backend> checked_onednn(const backend::OneDnnOptions& options = 
 }
 
 bool has_bfloat16() {
-  const bool has = __builtin_cpu_supports("avx512bw") != 0;
+  const bool has = backend::onednn::has_isa(dnnl::cpu_isa::avx512_core);
   if (!has) std::puts("bf16 not checked: oneDNN has no bf16 kernels on this CPU");
   return has;
 }
@@ -117,6 +118,43 @@ TEST(OneDnnParity, winograd_agrees_with_the_reference) {
   const Graph model = graph::build_model(Model::kD2lResnet18, {1, 3, 8, 8}, 10, 0);
   const auto backend = checked_onednn({.winograd = true});
   check(*backend, model, {.rows = 2});
+}
+
+TEST(OneDnnParity, every_algorithm_agrees_with_the_reference) {
+  for (const auto& [name, input] : {std::pair{Model::kSingaCnn, Shape{1, 1, 28, 28}},
+                                    std::pair{Model::kLenet, Shape{1, 1, 28, 28}},
+                                    std::pair{Model::kD2lResnet18, Shape{1, 3, 8, 8}}}) {
+    const Graph model = graph::build_model(name, input, 10, 0);
+    for (const Precision precision : precisions()) {
+      const auto backend = checked_onednn({.winograd = true});
+      const auto choices =
+          backend->algorithm_choices(graph::compile(model, 3, precision, Mode::kTraining));
+      for (std::size_t i = 0; i < 3; ++i) {
+        backend::Algorithms algorithms;
+        for (const auto& [layer, names] : choices)
+          algorithms[layer] = names[std::min(i, names.size() - 1)];
+        backend->use(algorithms);
+        check(*backend, model, {.rows = 3, .precision = precision});
+      }
+    }
+  }
+}
+
+TEST(OneDnnParity, a_layer_is_computed_as_it_is_told) {
+  const auto backend = backend::make_onednn_backend({});
+  const graph::Program program =
+      graph::compile(graph::build_model(Model::kSingaCnn, {1, 1, 28, 28}, 10, 0), 2,
+                     Precision::kFp32, Mode::kTraining);
+  const auto choices = backend->algorithm_choices(program);
+  if (choices.empty()) GTEST_SKIP() << "one algorithm alone without AVX-512";
+  const auto& [layer, names] = *choices.rbegin();
+  EXPECT_THAT(names, testing::ElementsAre("lanes", "direct"));
+  const tensor::ParameterLayout own = backend->layout(program, backend::LayoutKind::kNative);
+  backend->use({{layer, "direct"}});
+  EXPECT_NE(own, backend->layout(program, backend::LayoutKind::kNative));
+  EXPECT_THAT(backend->fingerprint(), testing::HasSubstr(layer + "=direct"));
+  backend->use({{layer, "of another device"}});
+  EXPECT_EQ(own, backend->layout(program, backend::LayoutKind::kNative));
 }
 
 TEST(OneDnnParity, rows_that_are_not_scored_change_nothing) {

@@ -334,6 +334,17 @@ TEST(State, a_loss_scale_comes_back) {
   }
 }
 
+TEST(State, timed_algorithms_come_back) {
+  State state = sample_contents(37).state;
+  state.algorithms = {{"conv1", "lanes"}, {"a \"layer\"", "direct"}};
+  EXPECT_THAT(encode(state), HasSubstr("\"version\": 6"));
+  EXPECT_EQ(decode_state(encode(state), "s"), state);
+  auto other = nlohmann::json::parse(encode(state));
+  other["algorithms"]["conv1"] = 3;
+  EXPECT_THAT(refusal_of([&] { decode_state(other.dump(), "s"); }),
+              HasSubstr("\"algorithms.conv1\" is not a string"));
+}
+
 TEST(State, a_loss_that_is_not_finite_is_kept_as_none) {
   State state;
   state.last_loss = INFINITY;
@@ -368,7 +379,7 @@ TEST(State, names_what_is_wrong) {
     std::string message;
   };
   const std::vector<Row> rows = {
-      {replaced(good, "\"version\": 2", "\"version\": 6"), "format version 6 is newer"},
+      {replaced(good, "\"version\": 2", "\"version\": 7"), "format version 7 is newer"},
       {replaced(good, "\"version\": 2", "\"version\": 3"), "\"pushes_exactly\""},
       {replaced(good, "\"rolled_over\": 0", "\"rolled_over\": 4294967296"),
        "\"rolled_over\" is out of range"},

@@ -16,8 +16,7 @@ struct Hooks {
   // After a backward step that completed the gradients of segment `completed`.
   std::function<void(std::int64_t pass, backend::Parameters& parameters, int completed)>
       after_gradient = nullptr;
-  std::function<void(std::int64_t update, backend::Parameters& parameters)> after_update =
-      nullptr;
+  std::function<void(std::int64_t update, backend::Parameters& parameters)> after_update = nullptr;
   std::function<void()> on_to_canonical = nullptr;  // on the saver's thread as well
   std::function<void(const backend::Batch& batch)> before_evaluation = nullptr;
 
@@ -30,6 +29,10 @@ class HookedBackend : public backend::Backend {
  public:
   HookedBackend(std::unique_ptr<backend::Backend> inner, Hooks hooks);
 
+  backend::AlgorithmChoices algorithm_choices(const graph::Program& training) const override {
+    return inner_->algorithm_choices(training);
+  }
+  void use(const backend::Algorithms& algorithms) override { inner_->use(algorithms); }
   tensor::ParameterLayout layout(const graph::Program& training, backend::LayoutKind kind) override;
   std::unique_ptr<backend::Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                                        int num_slots) override;

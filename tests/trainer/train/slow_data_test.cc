@@ -16,7 +16,7 @@ class SlowDataset : public data::Dataset {
   std::int64_t classes() const override { return inner_.classes(); }
   std::int32_t label(std::int64_t id) const override { return inner_.label(id); }
   augment::Image read(std::int64_t id, augment::Scratch& scratch) const override {
-    std::this_thread::sleep_for(std::chrono::microseconds(1500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return inner_.read(id, scratch);
   }
 

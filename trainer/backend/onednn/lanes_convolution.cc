@@ -20,8 +20,8 @@ std::int64_t tiles(const LanesConvolution& conv, const LanesKernels& kernels) {
 }  // namespace
 
 bool lanes_supported(DataType type) {
-  if (type == DataType::kFloat32) return __builtin_cpu_supports("avx512f") != 0;
-  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512bf16") != 0;
+  if (type == DataType::kFloat32) return has_isa(dnnl::cpu_isa::avx512_core);
+  return has_isa(dnnl::cpu_isa::avx512_core_bf16);
 }
 
 std::int64_t lanes_packed_bytes(const LanesConvolution& conv) {
@@ -58,9 +58,9 @@ void lanes_backward_data(const LanesConvolution& conv, DataType type, const void
   const LanesKernels& kernels = kernels_of(type);
   const LanesData job{conv, d_y, packed, d_x};
   kernels.pack_data(conv, weights, packed);
-  in_parallel(
-      tiles(conv, kernels) * conv.in_height, 1,
-      [&](std::int64_t begin, std::int64_t end) { kernels.backward_data(job, begin, end); });
+  in_parallel(tiles(conv, kernels) * conv.in_height, 1, [&](std::int64_t begin, std::int64_t end) {
+    kernels.backward_data(job, begin, end);
+  });
 }
 
 void lanes_backward_weights(const LanesConvolution& conv, DataType type, const void* x,

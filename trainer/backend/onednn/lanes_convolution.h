@@ -27,7 +27,7 @@ struct LanesConvolution {
   std::int64_t out_width() const { return in_width - kernel + 1; }
 };
 
-// Whether this CPU has the instructions.
+// Whether the instructions are there, and allowed (has_isa).
 bool lanes_supported(tensor::DataType type);
 constexpr std::int64_t lanes_of(tensor::DataType type) {
   return type == tensor::DataType::kFloat32 ? 16 : 32;

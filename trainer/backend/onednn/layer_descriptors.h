@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trainer/backend/onednn/onednn_backend.h"
 #include "trainer/backend/onednn/onednn_compat.h"
 #include "trainer/graph/program.h"
 
@@ -10,7 +11,7 @@ namespace coxswain::backend::onednn {
 struct LayerSetting {
   const graph::Program* program = nullptr;
   int node = 0;
-  bool winograd = false;
+  const OneDnnOptions* options = nullptr;
 };
 
 // fp16 is kept in float32, rounded by passes of our own: oneDNN does not train in it on a CPU.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "trainer/backend/host_update.h"
+#include "trainer/backend/onednn/convolution_algorithm.h"
 #include "trainer/backend/onednn/onednn_executable.h"
 #include "trainer/backend/onednn/operations.h"
 
@@ -30,6 +31,8 @@ const char* isa_name(dnnl::cpu_isa isa) {
       return "avx512_core_vnni";
     case dnnl::cpu_isa::avx512_core_bf16:
       return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
     default:
       return "other";
   }
@@ -39,6 +42,10 @@ class OneDnnBackend : public Backend {
  public:
   explicit OneDnnBackend(const OneDnnOptions& options) { shared_.options = options; }
 
+  AlgorithmChoices algorithm_choices(const graph::Program& training) const override {
+    return onednn::convolution_choices(training, shared_.options.winograd);
+  }
+  void use(const Algorithms& algorithms) override { shared_.options.algorithms = algorithms; }
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) override;
   std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                               int num_slots) override {
@@ -72,7 +79,7 @@ std::optional<Desc> OneDnnBackend::native_order(const graph::Program& training,
   if (weight_order == nullptr) return std::nullopt;
   try {
     const std::optional<Desc> order =
-        weight_order(shared_.engine, {&training, parameter.node, shared_.options.winograd});
+        weight_order(shared_.engine, {&training, parameter.node, &shared_.options});
     if (order && onednn::is_blocked(*order)) return order;
   } catch (const dnnl::error& error) {
     onednn::refuse_layer(training, parameter.node, error);
@@ -161,9 +168,13 @@ void OneDnnBackend::update(const optim::UpdateRule& rule, const optim::LearningR
 
 std::string OneDnnBackend::fingerprint() const {
   const dnnl_version_t& version = *dnnl_version();
-  return fmt::format("oneDNN {}.{}.{} {} threads={} convolution={}", version.major, version.minor,
-                     version.patch, isa_name(dnnl::get_effective_cpu_isa()),
-                     shared_.options.threads, shared_.options.winograd ? "winograd" : "direct");
+  std::string result =
+      fmt::format("oneDNN {}.{}.{} {} threads={} convolution={}", version.major, version.minor,
+                  version.patch, isa_name(dnnl::get_effective_cpu_isa()), shared_.options.threads,
+                  shared_.options.winograd ? "winograd" : "direct");
+  for (const auto& [layer, algorithm] : shared_.options.algorithms)
+    result += fmt::format(" {}={}", layer, algorithm);
+  return result;
 }
 
 }  // namespace

@@ -59,6 +59,13 @@ struct NormArgument {
   std::int64_t offset;  // bytes into the array
 };
 
+// Whether kernels may use an instruction set: of this CPU, unless ONEDNN_MAX_CPU_ISA names less.
+// The bits of a set hold those of the sets that it builds on.
+inline bool has_isa(dnnl::cpu_isa isa) {
+  const auto wanted = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 inline Dims dims_of(const Desc& desc) { return desc.get_dims(); }

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <variant>
 
+#include "trainer/backend/onednn/convolution_algorithm.h"
 #include "trainer/backend/onednn/operations.h"
 #include "trainer/backend/onednn/record_lanes.h"
 
@@ -97,49 +98,21 @@ ConvKernels make_kernels(const dnnl::engine& engine, const LayerSetting& setting
                    window_of(node),
                    program.training,
                    has_step(program, setting.node, StepKind::kBackwardData)};
-  const bool winograd = setting.winograd && type == Type::f32 && node.kernel == 3 &&
-                        node.stride == 1 && node.groups == 1 && input.c >= 16;
-  if (winograd) {
+  if (algorithm_of(setting) == ConvAlgorithm::kWinograd) {
     ConvKernels kernels = kernels_of(c, type, dnnl::algorithm::convolution_auto);
     if (!uses_reference(kernels)) return kernels;
   }
   return kernels_of(c, type, dnnl::algorithm::convolution_direct);
 }
 
-// The convolution as lanes_convolution.h does it, where that is faster than oneDNN: a rule of
-// shapes and instructions alone. Its max-pool then runs in the same order.
-std::optional<LanesConvolution> lanes_convolution(const Program& program, int index) {
-  const Node& node = node_of(program, index);
-  const tensor::Shape& input = node_of(program, node.inputs[0]).shape;
-  const Type type = compute_type(program);
-  for (const Node& reader : program.graph.nodes) {
-    if (std::ranges::count(reader.inputs, index) > 0 && !pools_in_lanes(reader)) {
-      return std::nullopt;
-    }
-  }
-  const bool shape = node.stride == 1 && node.pad == 0 && node.pad_extra == 0 &&
-                     (node.kernel == 3 || node.kernel == 5) && node.groups == 1 &&
-                     node.channels % 16 != 0 && to_type(node.type) == type;
-  const tensor::DataType data =
-      type == Type::f32 ? tensor::DataType::kFloat32 : tensor::DataType::kBFloat16;
-  // Tanh is a pass of its own, over values that bf16 would have rounded already.
-  const bool rounds_twice = node.activation == graph::Activation::kTanh && type == Type::bf16;
-  if (!shape || rounds_twice || !lanes_supported(data)) return std::nullopt;
-  return LanesConvolution{.blocks = (input.n + lanes_of(data) - 1) / lanes_of(data),
-                          .in_channels = input.c,
-                          .in_height = input.h,
-                          .in_width = input.w,
-                          .channels = node.channels,
-                          .kernel = node.kernel};
-}
-
 void forward(Plan& plan, const Step& step) {
   const Node& node = plan.node(step.node);
-  if (const auto lanes = lanes_convolution(plan.program, step.node)) {
-    plan.keep(step.node, State{*lanes});
-    return record_lanes_forward(plan, step, *lanes);
+  const LayerSetting setting{&plan.program, step.node, &plan.options};
+  if (algorithm_of(setting) == ConvAlgorithm::kLanes) {
+    const LanesConvolution lanes = *lanes_convolution(plan.program, step.node);
+    plan.keep(step.node, State{lanes});
+    return record_lanes_forward(plan, step, lanes);
   }
-  const LayerSetting setting{&plan.program, step.node, plan.options.winograd};
   const State& state = plan.keep(step.node, State{make_kernels(plan.tape.engine(), setting)});
   const ConvForward& kernel = std::get<ConvKernels>(state).forward;
   const Tensor weights = product_weights(plan, node, conv_weight_dims(plan, node));
@@ -204,7 +177,7 @@ void backward_data(Plan& plan, const Step& step) {
 }
 
 std::optional<Desc> weight_order(const dnnl::engine& engine, const LayerSetting& setting) {
-  if (lanes_convolution(*setting.program, setting.node)) return std::nullopt;
+  if (algorithm_of(setting) == ConvAlgorithm::kLanes) return std::nullopt;
   return make_kernels(engine, setting).weights->diff_weights_desc();
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "trainer/backend/onednn/onednn_compat.h"
+
 namespace coxswain::backend::onednn {
 
 // Binaries are built for any x86-64; loops that matter exist once more for AVX2 and AVX-512.
@@ -12,8 +14,9 @@ namespace coxswain::backend::onednn {
 enum class VectorIsa { kBaseline, kAvx2, kAvx512 };
 
 inline VectorIsa vector_isa() {
-  if (__builtin_cpu_supports("x86-64-v4")) return VectorIsa::kAvx512;
-  if (__builtin_cpu_supports("x86-64-v3")) return VectorIsa::kAvx2;
+  if (__builtin_cpu_supports("x86-64-v4") && has_isa(dnnl::cpu_isa::avx512_core))
+    return VectorIsa::kAvx512;
+  if (__builtin_cpu_supports("x86-64-v3") && has_isa(dnnl::cpu_isa::avx2)) return VectorIsa::kAvx2;
   return VectorIsa::kBaseline;
 }
 
@@ -51,7 +54,7 @@ void in_parallel(std::int64_t count, std::int64_t grain, const F& f) {
     if (count > 0) f(std::int64_t{0}, count);
     return;
   }
-#pragma omp parallel num_threads(static_cast <int>(threads))
+#pragma omp parallel num_threads(static_cast<int>(threads))
   {
     const std::int64_t thread = omp_get_thread_num();
     const std::int64_t team = omp_get_num_threads();

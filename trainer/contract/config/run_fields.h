@@ -65,7 +65,8 @@ inline constexpr auto kRunFields = std::to_array<Field>({
     {.key = "reproducible",
      .member = [](Config& c) { return to_ref(c.reproducible); },
      .kind = FieldKind::kTrajectory,
-     .doc = "Same bits for the same number of ranks, for any number, or never promised."},
+     .doc = "Same bits for the same number of ranks, for any number, or never promised: then "
+            "layers that can be computed in several ways are timed at the start."},
     {.key = "virtualShards",
      .member = [](Config& c) { return to_ref(c.virtual_shards); },
      .kind = FieldKind::kTrajectory,

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/algorithms.h"
+#include "trainer/graph/program.h"
+#include "trainer/train/training_loop.h"
+
+namespace coxswain::train {
+
+// Seconds of a training step that a layer accounts for, by its name.
+using LayerSeconds = std::map<std::string, double>;
+
+// The layers that are faster with another algorithm than the device's own choice, and which. With
+// `seconds[i]` each layer had the i-th of its choices, or its last. A few per cent are no reason.
+backend::Algorithms faster_algorithms(const backend::AlgorithmChoices& choices,
+                                      const std::vector<LayerSeconds>& seconds);
+
+// Times a training step of the program with each of the algorithms that the backend knows, a
+// fraction of a second each, and says in a note what it found. What it returns is faster as a whole
+// than the backend's own choice.
+backend::Algorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
+                                    const Collaborators& with, std::vector<std::string>& notes);
+
+// Says so in a note where a step takes longer in bf16 than in float32.
+void compare_with_float32(const graph::Graph& graph, const TrainOptions& options,
+                          const Collaborators& with, std::vector<std::string>& notes);
+
+}  // namespace coxswain::train
