@@ -14,6 +14,7 @@
 #include "trainer/train/algorithm_timing.h"
 #include "trainer/train/best_epoch.h"
 #include "trainer/train/fitted_slots.h"
+#include "trainer/train/loaded_checkpoint.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/one_rank_rate.h"
 #include "trainer/train/pretrained.h"
@@ -49,16 +50,6 @@ double scaled_lr(const TrainOptions& options, std::int64_t global_batch) {
 data::EpochPlace place(const checkpoint::State& state, const data::Dataset& training) {
   return {.rolled_over = std::min(state.rolled_over, state.epoch * training.size()),
           .done = state.samples_in_epoch};
-}
-
-// Without checkpoint.resume, and with checkpoint.from, a later attempt goes on from the run that
-// its own job began. Where an earlier one died before it could, the directory holds runs of other
-// jobs alone.
-bool begins_run(const TrainOptions& options) {
-  const CheckpointOptions& from = options.checkpoint;
-  if ((from.resume && !from.begins_from_one()) || from.directory.empty()) return false;
-  if (options.job_uid.empty()) return options.attempt == 0;
-  return checkpoint::job_of_last_run(from.directory) != options.job_uid;
 }
 
 // As it is before anything of it is trained.
@@ -170,14 +161,7 @@ class StartUp {
 
   // Rank 0 reads and verifies; the others, which may not have the volume, get what it read.
   void load(bool new_run) {
-    const CheckpointOptions& from = options_.checkpoint;
-    if (leads_ && !new_run && !from.directory.empty()) {
-      const bool of_any = from.resume && !from.begins_from_one();
-      loaded_ = checkpoint::load_latest(from.directory,
-                                        of_any ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
-    }
-    // A later attempt whose run has saved nothing yet begins there again.
-    if (leads_ && !loaded_ && from.begins_from_one()) loaded_ = load_named();
+    if (leads_) loaded_ = load_checkpoint(options_, with_.training, new_run);
     saved_ = of_rank_0(loaded_ ? std::optional(loaded_->contents.state) : std::nullopt);
   }
 
@@ -222,36 +206,6 @@ class StartUp {
     now_.strategy->restore(leads_ ? &loaded_->contents : nullptr);
     loaded_.reset();
     notes().insert(notes().end(), plan.notes.begin(), plan.notes.end());
-  }
-
-  checkpoint::Loaded load_named() const {
-    const CheckpointOptions& from = options_.checkpoint;
-    if (!from.from_path.empty()) return checkpoint::load_from(from.from_path);
-    const std::string what = from.from_epoch ? fmt::format("the end of epoch {}", *from.from_epoch)
-                                             : fmt::format("step {}", *from.from_step);
-    if (from.directory.empty()) {
-      throw Error(ExitCode::kBadInput,
-                  fmt::format("[checkpoint] from {}: give checkpoint.path, where to look", what));
-    }
-    auto loaded = checkpoint::load_where(from.directory, [&](const checkpoint::State& state) {
-      return from.from_epoch ? epochs_ended(state) == *from.from_epoch
-                             : state.step == *from.from_step;
-    });
-    if (!loaded) {
-      throw Error(ExitCode::kBadInput,
-                  fmt::format("[checkpoint] {} holds no whole checkpoint of {}: see "
-                              "checkpoint.from and checkpoint.keepEpochs",
-                              from.directory.string(), what));
-    }
-    return std::move(*loaded);
-  }
-
-  // How many, where the last of them has just ended; nothing within an epoch.
-  std::optional<std::int64_t> epochs_ended(const checkpoint::State& state) const {
-    if (state.samples_in_epoch == 0) return state.epoch;
-    if (state.global_batch < 1) return std::nullopt;  // whatever a file says
-    const bool is_whole = order_from(options_, state, with_.training).steps() == 0;
-    return is_whole ? std::optional(state.epoch + 1) : std::nullopt;
   }
 
   void count_steps() {
