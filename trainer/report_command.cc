@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "trainer/checkpoint/export.h"
 #include "trainer/commands.h"
 #include "trainer/contract/error.h"
 #include "trainer/report/html_report.h"
@@ -50,6 +51,8 @@ fs::path write_html_report(const fs::path& directory, const fs::path& output) {
   std::error_code error;
   if (file) fs::rename(aside, target, error);
   if (!file || error) {
+    std::error_code ignored;
+    fs::remove(aside, ignored);
     throw Error(ExitCode::kVolume, fmt::format("[report] {}: {}", target.string(),
                                                error ? error.message() : "can't be written"));
   }
@@ -65,6 +68,7 @@ report::RunHistory history_of(const fs::path& directory) {
 }
 
 int run_report(const CommandLine& line) {
+  if (!line.output.empty()) checkpoint::require_replaceable(line.output);
   fmt::print("{}\n", write_html_report(line.directory, line.output).string());
   return 0;
 }

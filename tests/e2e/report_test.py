@@ -61,6 +61,15 @@ class ReportTest(unittest.TestCase):
         self.assertIn("report.tensorboard", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
+    def test_a_page_takes_the_place_of_files_alone(self):
+        self.assertEqual(self.train().returncode, 0)
+        pipe = self.saved / "pipe"
+        os.mkfifo(pipe)
+        done = self.run_trainer("report", str(self.saved), "--output", str(pipe))
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("is a FIFO: name a new file", done.stderr)
+        self.assertTrue(pipe.is_fifo())
+
     def test_a_timeline_is_told_in_words(self):
         done = self.train("--report.timeline=steps.json", "--report.timelineSteps=4-6")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -27,30 +27,10 @@ using std::filesystem::file_type;
                           printable(output.native(), kMostCharacters), what));
 }
 
-void check_output(const Path& output) {
-  if (!output.has_filename()) refuse_output(output, "is no name of a file");
-  std::error_code ignored;  // what can't be looked at can't be written either, and says so then
-  switch (std::filesystem::symlink_status(output, ignored).type()) {
-    case file_type::directory:
-      refuse_output(output, "is a directory");
-    case file_type::symlink:
-      refuse_output(output, "is a link");
-    case file_type::fifo:
-      refuse_output(output, "is a FIFO");
-    case file_type::socket:
-      refuse_output(output, "is a socket");
-    case file_type::block:
-    case file_type::character:
-      refuse_output(output, "is a device");
-    default:
-      return;
-  }
-}
-
 // What `write` appends, under the name `output` when all of it is written.
 void write_whole(FileSystem& files, const Path& output,
                  const std::function<void(ChunkedWriter&)>& write) {
-  check_output(output);
+  require_replaceable(output);
   const Path part =
       output.parent_path() / fmt::format(".{}.part-{}", output.filename().string(), ::getpid());
   try {
@@ -79,6 +59,26 @@ ZipMember member_of(const NamedTensor& tensor) {
 }
 
 }  // namespace
+
+void require_replaceable(const Path& output) {
+  if (!output.has_filename()) refuse_output(output, "is no name of a file");
+  std::error_code ignored;  // what can't be looked at can't be written either, and says so then
+  switch (std::filesystem::symlink_status(output, ignored).type()) {
+    case file_type::directory:
+      refuse_output(output, "is a directory");
+    case file_type::symlink:
+      refuse_output(output, "is a link");
+    case file_type::fifo:
+      refuse_output(output, "is a FIFO");
+    case file_type::socket:
+      refuse_output(output, "is a socket");
+    case file_type::block:
+    case file_type::character:
+      refuse_output(output, "is a device");
+    default:
+      return;
+  }
+}
 
 void export_safetensors(FileSystem& files, const std::vector<NamedTensor>& tensors,
                         const Path& output) {
