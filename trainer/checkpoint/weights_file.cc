@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -39,6 +40,18 @@ ForeignWeights decode_safetensors(std::span<const std::byte> bytes, std::string_
   return weights;
 }
 
+constexpr std::string_view kZip = "PK\x03\x04";
+
+// The name of a zip's first file stands after a head of 30 bytes (APPNOTE 6.3, 4.3.7).
+bool is_npz(std::string_view text) {
+  constexpr std::size_t kLengthAt = 26;
+  constexpr std::size_t kNameAt = 30;
+  if (!text.starts_with(kZip) || text.size() < kNameAt) return false;
+  std::uint16_t length = 0;
+  std::memcpy(&length, text.data() + kLengthAt, sizeof(length));
+  return text.substr(kNameAt, length).ends_with(".npy");
+}
+
 // Of a name's end, in MXNet's words and in ours.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kEnds{{
     {"_moving_mean", ".running_mean"},
@@ -62,12 +75,19 @@ std::vector<const NamedTensor*> matches(const ForeignWeights& foreign, std::stri
       refuse(where, fmt::format("{} and {} are one tensor of the model",
                                 in_quotes(at->second->name), in_quotes(tensor.name)));
   }
+  std::map<std::string, std::string_view> of_other_types;
+  for (const std::string& name : foreign.passed_over)
+    of_other_types.emplace(model_name(name), name);
   std::vector<const NamedTensor*> found;
   std::vector<std::string> missing;
   for (const NamedTensor& tensor : model) {
     const auto at = by_name.find(tensor.name);
     const NamedTensor* match = at == by_name.end() ? nullptr : at->second;
     const bool of_head = tensor.name.starts_with(fmt::format("{}.", head));
+    if (const auto other = of_other_types.find(tensor.name); other != of_other_types.end())
+      refuse(where, fmt::format("tensor {} is of a type that is not read: save it as float32, "
+                                "float16 or bfloat16",
+                                in_quotes(other->second)));
     if (match == nullptr && !of_head) missing.push_back(tensor.name);
     if (match != nullptr && match->dims != tensor.dims) {
       if (!of_head)
@@ -92,7 +112,11 @@ std::vector<const NamedTensor*> matches(const ForeignWeights& foreign, std::stri
 
 ForeignWeights decode_weights(std::span<const std::byte> bytes, std::string_view where) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("PK\x03\x04") || text.starts_with("\x80\x02"))
+  if (is_npz(text))
+    refuse(where,
+           "is NumPy's .npz: write it with safetensors.numpy.save_file(dict(numpy.load(FILE)), "
+           "\"weights.safetensors\")");
+  if (text.starts_with(kZip) || text.starts_with("\x80\x02"))
     refuse(where,
            "is what torch.save writes, which can run code when it is read: write it with "
            "safetensors.torch.save_file(model.state_dict(), FILE)");

@@ -11,7 +11,7 @@
 // Weights that other programs wrote.
 namespace coxswain::checkpoint {
 
-// Value. `passed_over`: tensors that are no floats, as PyTorch's counts of batches.
+// Value. `passed_over`: tensors of other types, as PyTorch's counts of batches.
 struct ForeignWeights {
   std::vector<NamedTensor> tensors;
   std::vector<std::string> passed_over;
@@ -41,7 +41,7 @@ struct Placed {
 
 // Puts each foreign tensor in the place of the model's of its name. Those of the layer `head` may
 // be missing or of another shape, for other classes. Throws Error (65) for any other that is
-// missing or of another shape; nothing is changed then.
+// missing or of another shape, and for any that was passed over; nothing is changed then.
 Placed place_weights(const ForeignWeights& foreign, std::string_view head,
                      std::vector<NamedTensor>& model, std::string_view where);
 

@@ -106,6 +106,10 @@ TEST(WeightsFile, is_refused_in_words_and_changes_nothing) {
   std::vector<NamedTensor> model = small_model();
   EXPECT_THAT(refusal_of_file([&] { place_weights(twice, "fc", model, "file"); }),
               HasSubstr("are one tensor of the model"));
+  ForeignWeights doubles = weights;
+  doubles.passed_over.emplace_back("module.fc.weight");
+  EXPECT_THAT(refusal_of_file([&] { place_weights(doubles, "fc", model, "file"); }),
+              HasSubstr("tensor \"module.fc.weight\" is of a type that is not read: save it as"));
   ForeignWeights not_finite = weights;
   not_finite.tensors.front().values.front() = NAN;
   EXPECT_THAT(refusal_of_file([&] { place_weights(not_finite, "fc", model, "file"); }),
@@ -125,6 +129,11 @@ TEST(WeightsFile, that_is_cut_or_none_is_refused_in_words) {
   const std::string text = "PK\x03\x04 a zip file, as torch.save writes";
   EXPECT_THAT(refusal_of_file([&] { decode_weights(std::as_bytes(std::span(text)), "net.pth"); }),
               HasSubstr("net.pth: is what torch.save writes"));
+  test::TemporaryDirectory directory;
+  PosixFileSystem files;
+  export_npz(files, sample_contents(10).model, directory.path() / "net.npz");
+  EXPECT_THAT(refusal_of_file([&] { read_weights(directory.path() / "net.npz"); }),
+              HasSubstr("net.npz: is NumPy's .npz: write it with"));
   EXPECT_THAT(refusal_of_file([&] { decode_weights({}, "empty"); }),
               HasSubstr("neither safetensors nor MXNet's"));
 }
