@@ -157,6 +157,12 @@ void Translator::conv(const Node& node) {
   const Value x = padded_image(node, attributes);
   const Tensor& weights = weight(node, 1, 4);
   const int kernel = equal(node, "window's sides", {weights.dims[2], weights.dims[3]}, 2);
+  const std::vector<std::int64_t> of_weights{kernel, kernel};
+  const auto said = attributes.integers("kernel_shape", of_weights);
+  if (said != of_weights)
+    refuse(model_, node,
+           fmt::format("its kernel_shape is {}, and its weights have {}", fmt::join(said, ", "),
+                       fmt::join(of_weights, ", ")));
   const Window window = window_of(node, attributes, x, kernel);
   const std::int64_t groups = attributes.integer("group", 1);
   if (groups < 1 || groups > weights.dims[0])

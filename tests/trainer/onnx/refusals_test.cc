@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -88,6 +87,8 @@ TEST(Onnx, what_is_not_known_is_named_with_its_node) {
          "node /conv/Conv (Conv): its pads after are 0, 1: must be 2, all the same");
   expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{1, 1}}}; },
          "node /conv/Conv (Conv): its pads are 1, 1: must be 4, all the same");
+  expect([](Model& m) { m.nodes[0].attributes = {{"kernel_shape", Ints{5, 5}}}; },
+         "node /conv/Conv (Conv): its kernel_shape is 5, 5, and its weights have 3, 3");
   expect([](Model& m) { m.nodes[0].attributes = {{"pads", Ints{0, 0, 3, 3}}}; },
          "node /conv/Conv (Conv): layer conv: window of kernel=3 stride=1 pad=0+3: kernel and");
   const auto transpose = [&](const Ints& perm, const std::string& said) {
