@@ -264,8 +264,12 @@ std::vector<ConfigFlag> parse_config_flags(const std::vector<std::string>& argum
     if (field == nullptr) {
       const auto names = all_names();
       const auto near = nearest_key(key, names);
-      const std::string hint =
-          near ? fmt::format("did you mean --{}?", *near) : "see --print-config for all";
+      const auto part = std::ranges::find_if(
+          kFields, [&key](const Field& any) { return any.key.starts_with(key + "."); });
+      const std::string hint = part != kFields.end()
+                                   ? fmt::format("each of its keys is one: --{}", part->key)
+                               : near ? fmt::format("did you mean --{}?", *near)
+                                      : "see --print-config for all";
       throw fail(fmt::format("unknown flag {}; {}", quote("--" + key), hint));
     }
     ConfigFlag flag{key, "true"};

@@ -62,6 +62,10 @@ void check_augment(const DataConfig& data, const std::set<std::string, std::less
   }
 }
 
+void check_channels(const DataConfig& data, const ReportRule& report) {
+  if (data.channels == 2) report("data.channels", "must be 1 or 3: grey or colours");
+}
+
 void check_schedule(const TrainerConfig& config, const std::set<std::string, std::less<>>& given,
                     const ReportRule& report) {
   const LrScheduleConfig& schedule = config.lr_schedule;
@@ -310,6 +314,7 @@ void check_rules(const TrainerConfig& config, const std::set<std::string, std::l
            fmt::format("must be three numbers, [C, H, W], got {}", config.data.shape.size()));
   }
   check_augment(config.data, given, report);
+  check_channels(config.data, report);
   if (config.optimizer.name == OptimizerKind::kNesterov && config.optimizer.momentum == 0) {
     report("optimizer.momentum", "must be above 0 with nesterov");
   }

@@ -104,8 +104,8 @@ inline constexpr auto kDataFields = std::to_array<Field>({
     {.key = "data.channels",
      .member = [](Config& c) { return to_ref(c.data.channels); },
      .kind = FieldKind::kIdentity,
-     .doc = "Of an image: a grey one's are repeated for 3, for models of colour images; pictures "
-            "are read as grey for 1.",
+     .doc = "Of an image, 1 or 3: a grey one's are repeated for 3, for models of colour images; "
+            "pictures are read as grey for 1.",
      .min = 1,
      .max = 3,
      .words = "auto",
