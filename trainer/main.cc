@@ -203,6 +203,6 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  coxswain::report::ignore_broken_pipes();
+  coxswain::report::let_writes_fail();
   return coxswain::run_program("coxswain-trainer: ", [&] { return parse_and_run(argc, argv); });
 }

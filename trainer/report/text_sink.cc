@@ -66,6 +66,8 @@ int TextSink::width() const {
   return size.ws_col;
 }
 
-void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
+void let_writes_fail() {
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+}
 
 }  // namespace coxswain::report

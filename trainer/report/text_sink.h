@@ -34,7 +34,8 @@ class TextSink {
 // The last words of a run may wait this long.
 inline constexpr std::chrono::milliseconds kLastWordsPatience{2000};
 
-// Writes to a closed pipe become errors instead of ending the process. Call once in main.
-void ignore_broken_pipes();
+// Writes to a closed pipe, or beyond the longest file that is allowed (ulimit -f), become errors
+// instead of ending the process. Call once in main.
+void let_writes_fail();
 
 }  // namespace coxswain::report

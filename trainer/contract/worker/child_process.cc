@@ -62,7 +62,7 @@ void replace_descriptor(int from, int to) {
     for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&blocked, number);
   }
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
-  std::signal(SIGPIPE, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_DFL);
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   replace_descriptor(options.stdin_fd >= 0 ? options.stdin_fd : nothing, STDIN_FILENO);
   replace_descriptor(options.stdout_fd, STDOUT_FILENO);
