@@ -55,7 +55,9 @@ graph::Graph graph_of(const std::filesystem::path& file) {
   }
   const NetworkFile network = read_network(file);
   if (network.input.c == 0)
-    throw Error(ExitCode::kBadInput, "[model] input: required here: input: [1, 28, 28]");
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[model] {}: input: required here: input: [1, 28, 28]",
+                            file.filename().string()));
   return graph::build_layers(network.layers, network.input, network.classes, 0);
 }
 

@@ -185,6 +185,13 @@ class CommandsTest(unittest.TestCase):
                                (str(self.place / "job.yaml"), "is no directory")):
                 self.assert_refused(74, f"no place for temporary files in {place}: {why}: set TMPDIR",
                                     "coxswain", *command, TMPDIR=place)
+        self.assert_refused(65, "job: no run of this job is under way in /tmp;",
+                            "coxswain", "describe", "job", "--local", TMPDIR="")
+
+    def test_a_limit_of_the_size_of_files(self):
+        self.assert_refused(74, "x.png: cannot write: File too large", "/usr/bin/prlimit", "--fsize=100",
+                            str(BIN / "coxswain-trainer"), "preview", "--out", "x.png", "--model=mlp",
+                            "--data.format=synthetic")
 
     def test_a_sheet_is_a_png(self):
         self.assert_refused(2, "x.jpg: a PNG is drawn", "coxswain-trainer", "preview", "--out", "x.jpg",

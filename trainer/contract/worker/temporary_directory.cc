@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 }  // namespace
 
 fs::path temporary_root() {
-  const fs::path root = lookup_environment("TMPDIR").value_or("/tmp");
+  fs::path root = lookup_environment("TMPDIR").value_or("");
+  if (root.empty()) root = "/tmp";
   std::error_code failed;
   const fs::file_status status = fs::status(root, failed);
   if (!fs::is_directory(status)) fail(root, failed ? failed.message() : "is no directory");
