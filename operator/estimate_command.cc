@@ -83,7 +83,13 @@ double cores_of(const job::TrainingJob& job) {
       if (const job::Json* cpu = contract::find(amounts, "cpu"))
         if (const auto cores = job::quantity_of(*cpu); cores && *cores > 0) return *cores;
     }
-  return 1;  // what a worker asks for, unless told otherwise
+  return job::slots_per_worker(job.spec);  // what a worker asks for, unless told otherwise
+}
+
+// Of a rank.
+double threads_of(const job::TrainingJob& job, const contract::TrainerConfig& config) {
+  if (config.threads > 0) return static_cast<double>(config.threads);
+  return std::max(1.0, cores_of(job) / job::slots_per_worker(job.spec));
 }
 
 // Ranks of one machine take from each other what they share, its memory above all: so many are
@@ -111,7 +117,7 @@ Known known_of(const std::string& output) {
   return known;
 }
 
-Known measured_at_once(const std::vector<std::string>& command, int ranks) {
+Known measured_at_once(const std::vector<std::string>& command, int ranks, int slots) {
   std::vector<std::future<std::string>> outputs;
   for (int i = 0; i < ranks; ++i)
     outputs.push_back(std::async(std::launch::async, output_of, command, kMeasureMost));
@@ -123,7 +129,10 @@ Known measured_at_once(const std::vector<std::string>& command, int ranks) {
   }
   known.rate = rate;
   known.how = fmt::format("measured here for {} s", kMeasure.count());
-  if (ranks > 1) known.how += fmt::format(" by {} at once", ranks);
+  if (ranks < slots)
+    known.how += fmt::format(", by {} at once of the {} that a worker has", ranks, slots);
+  else if (ranks > 1)
+    known.how += fmt::format(" by {} at once", ranks);
   return known;
 }
 
@@ -143,12 +152,10 @@ Known measure(const job::TrainingJob& job, const EstimateOptions& options,
   std::vector<std::string> command{options.program.parent_path() / "coxswain-trainer", "bench",
                                    "--config", paths.config,
                                    fmt::format("--seconds={}", kMeasure.count())};
-  const double threads = config.threads > 0
-                             ? static_cast<double>(config.threads)
-                             : std::max(1.0, cores_of(job) / job::slots_per_worker(job.spec));
+  const double threads = threads_of(job, config);
   if (config.threads == 0 && job::gpus_per_worker(job.spec) == 0)
     command.push_back(fmt::format("--threads={:.0f}", threads));
-  return measured_at_once(command, ranks_at_once(job, threads));
+  return measured_at_once(command, ranks_at_once(job, threads), job::slots_per_worker(job.spec));
 }
 
 // What of the gradients travels.
@@ -263,8 +270,9 @@ inspect::Work work_of(const job::TrainingJob& job, const contract::TrainerConfig
   work.gradient_bytes = known.parameters * 4;
   work.slots = job::slots_per_worker(job.spec);
   work.cores = cores_of(job);
-  work.cores_in_turns =
-      job::gpus_per_worker(job.spec) > 0 ? 0 : std::max(1.0, work.cores / work.slots);
+  const bool on_cores = job::gpus_per_worker(job.spec) == 0;
+  work.cores_in_turns = on_cores ? work.cores / work.slots : 0;
+  if (on_cores) work.ranks_a_core = std::max(1.0, threads_of(job, config) / work.cores_in_turns);
   work.sent_share = sent_share(config.communication);
   constexpr double kEpochs = 10;  // where neither epochs nor steps are given
   if (config.steps) work.steps_in_all = static_cast<double>(*config.steps);
@@ -308,6 +316,20 @@ std::string table(const std::vector<inspect::Estimate>& estimates, bool gpus) {
   return text + fmt::format("Cheapest: {}. Fastest: {}.\n",
                             inspect::counted(cheap.workers, "worker"),
                             inspect::counted(fast.workers, "worker"));
+}
+
+// What the table does not say, or says on a condition.
+std::string left_open(const inspect::Work& work, const contract::TrainerConfig& config) {
+  std::string text;
+  if (work.ranks_a_core > 1)
+    text += fmt::format(
+        "The {} of a worker have {:.2g} cores, and compute by turns: so much at most, likely less.\n",
+        inspect::counted(work.slots, "rank"), work.cores);
+  if (config.batch_norm != BatchNormScope::kLocal)
+    text += "Without the exchanges of batchNorm: sync, two a norm.\n";
+  if (!(work.samples_in_all > 0) && !(work.steps_in_all > 0))
+    text += "How long it takes is not known: `epochs` and --samples N of an epoch say it.\n";
+  return text;
 }
 
 std::string faults_text(const std::vector<inspect::Estimate>& estimates,
@@ -358,10 +380,7 @@ int estimate_job(const job::TrainingJob& job, const EstimateOptions& options) {
              work.batch_is_global ? " over all ranks" : " a rank", name_of(work.exchange),
              inspect::grouped(std::llround(known.rate)), known.how);
   fmt::print("{}", table(estimates, job::gpus_per_worker(job.spec) > 0));
-  if (config.batch_norm != BatchNormScope::kLocal)
-    fmt::print("Without the exchanges of batchNorm: sync, two a norm.\n");
-  if (!(work.samples_in_all > 0) && !(work.steps_in_all > 0))
-    fmt::print("How long it takes is not known: `epochs` and --samples N of an epoch say it.\n");
+  fmt::print("{}", left_open(work, config));
   if (between) {
     const inspect::Faults faults{*between, *restart, work.gradient_bytes * 2 / kCopyBytes};
     fmt::print("{}", faults_text(estimates, faults, job.spec.checkpoint.every_seconds));

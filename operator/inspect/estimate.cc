@@ -138,7 +138,7 @@ double step_seconds(const Gang& gang) {
   const double p = gang.ranks();
   const double bytes = work.gradient_bytes;
   const double sent = bytes * work.sent_share;
-  const double seconds = gang.batch() / work.samples_per_second;
+  const double seconds = gang.batch() / work.samples_per_second * work.ranks_a_core;
   Computing computing{.seconds = seconds,
                       .backward = seconds * kBackward / work.accumulate,
                       .a_turn = work.cores_in_turns > 0 ? kTurn : 0,

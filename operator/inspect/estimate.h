@@ -40,6 +40,7 @@ struct Work {
   double cores = 1;           // of a worker, or its GPUs
   // Of a rank, which compute and exchange by turns; 0: it computes elsewhere, as GPUs do.
   double cores_in_turns = 1;
+  double ranks_a_core = 1;  // above 1: they compute by turns too
   Exchange exchange = Exchange::kAllReduce;
   int servers = 0;  // 0: as many as workers
 };

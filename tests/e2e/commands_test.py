@@ -222,6 +222,23 @@ class CommandsTest(unittest.TestCase):
         self.assert_refused(65, "--seen 2=9000: 2 workers reach 1[0-9]{3} at most",
                             *estimate("{format: mnist}", "--rate=600", "--seen=2=9000"))
 
+    def test_an_estimate_knows_of_cores(self):
+        def said(worker):  # of four ranks of 600 images/s for each of 60,000
+            (self.place / "ranks.yaml").write_text(
+                GOOD.replace("spec:\n", "spec:\n  slotsPerWorker: 4\n").replace("replicas: 2", worker)
+                .replace("model: mlp", "model: mlp, epochs: 1"))
+            done = self.run_program("coxswain", "estimate", "-f", "ranks.yaml", "--workers=1", "--rate=600")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.decode()
+
+        own = said("replicas: 1")
+        self.assertNotIn("by turns", own)
+        self.assertGreater(float(own.splitlines()[2].split()[-1]), 0.02)  # hours of its four cores
+        two = "template: {spec: {containers: [{name: trainer, resources: {limits: {cpu: 2}}}]}}"
+        shared = said("replicas: 1, " + two)
+        self.assertIn("The 4 ranks of a worker have 2 cores, and compute by turns", shared)
+        self.assertLess(float(shared.splitlines()[2].split()[3]), 50)  # % of what each would reach alone
+
 
 if __name__ == "__main__":
     unittest.main()

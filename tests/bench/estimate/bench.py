@@ -9,6 +9,7 @@ machine take from each other is not the network's. Each round measures that spee
 the middle round counts. The last column is what others took of the machine meanwhile: above some per cent the row says
 little."""
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import json
@@ -31,15 +32,26 @@ TRAINING = {"data": {"format": "synthetic", "size": 4096}, "threads": 1, "evalua
             "optimizer": {"name": "sgd", "lr": 0.01, "momentum": 0.9}}
 # model, images of a rank's batch
 MODELS = [("singa-cnn", 64), ("cifar-resnet20", 128), ("d2l-resnet18", 32), ("resnet18", 8)]
-# name, workers, slots, the rate between two nodes
-PLACES = [("1 rank", 1, 1, None), ("2 ranks, one machine", 1, 2, None), ("2 nodes, 10 Gb/s", 2, 1, "10gbit"),
-          ("2 nodes, 1 Gb/s", 2, 1, "1gbit")]
+# `rate` between two nodes, `mode` of the server, which has the second one.
+Place = collections.namedtuple("Place", "name workers slots rate mode", defaults=(None, None))
+PLACES = [Place("1 rank", 1, 1), Place("2 ranks, one machine", 1, 2), Place("4 ranks, one machine", 1, 4),
+          Place("2 nodes, 10 Gb/s", 2, 1, "10gbit"), Place("2 nodes, 1 Gb/s", 2, 1, "1gbit"),
+          Place("a server, 10 Gb/s", 1, 1, "10gbit", "sync"), Place("a server, 1 Gb/s", 1, 1, "1gbit", "sync"),
+          Place("async, 10 Gb/s", 1, 1, "10gbit", "async"), Place("async, 1 Gb/s", 1, 1, "1gbit", "async")]
+CORES = len(os.sched_getaffinity(0))
 
 
-def job_of(training, workers, slots):
-    return {"apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "estimate"},
-            "spec": {"launcher": "Env", "slotsPerWorker": slots, "replicaSpecs": {"Worker": {"replicas": workers}},
-                     "training": training}}
+def job_of(training, place):
+    limits = {"cpu": min(place.slots, CORES)}
+    template = {"spec": {"containers": [{"name": "trainer", "resources": {"limits": limits}}]}}
+    replicas = {"Worker": {"replicas": place.workers, "template": template}}
+    spec = {"slotsPerWorker": place.slots, "replicaSpecs": replicas, "training": training}
+    if place.mode:
+        replicas["Server"] = {"replicas": 1}
+        spec["strategy"] = "ParameterServer"
+    else:
+        spec["launcher"] = "Env"
+    return {"apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "estimate"}, "spec": spec}
 
 
 def bench(core, model, batch, seconds):
@@ -66,33 +78,36 @@ def pace(process):
     return statistics.median(speeds[1:])
 
 
-def run_here(training, slots):
+def run_here(training, place):
     with tempfile.TemporaryDirectory() as directory:
         job = pathlib.Path(directory, "job.json")
-        job.write_text(json.dumps(job_of(training, 1, slots)))
+        job.write_text(json.dumps(job_of(training, place)))
         with subprocess.Popen([COXSWAIN, "run", "-f", str(job), "--log-format", "json"], stdout=subprocess.PIPE,
                               text=True, env=environment()) as process:
             speed = pace(process)
         return speed, [process.returncode]
 
 
-def run_on_nodes(training, rate):
-    with tempfile.TemporaryDirectory() as directory, contextlib.closing(TwoNodes(rate)) as nodes:
-        ranks = nodes.start(directory, json.dumps(training))
-        speed = pace(ranks[0])
-        return speed, [rank.wait(60) for rank in ranks]
+def run_on_nodes(training, place):
+    with tempfile.TemporaryDirectory() as directory, contextlib.closing(TwoNodes(place.rate)) as nodes:
+        processes = nodes.start(directory, json.dumps(training), bool(place.mode))
+        speed = pace(processes[0])
+        codes = [rank.wait(60) for rank in processes[:place.workers]]
+        for server in processes[place.workers:]:
+            server.terminate()
+            codes.append(server.wait(60))
+        return speed, codes
 
 
 def foretold(training, rate_alone, parameters, place):
-    _, workers, slots, rate = place
-    network = (rate or "10gbit").replace("gbit", "Gb/s")
+    network = (place.rate or "10gbit").replace("gbit", "Gb/s")
     with tempfile.TemporaryDirectory() as directory:
         job = pathlib.Path(directory, "job.json")
-        job.write_text(json.dumps(job_of(training, workers, slots)))
+        job.write_text(json.dumps(job_of(training, place)))
         said = subprocess.run(
             [COXSWAIN, "estimate", "-f", str(job), f"--rate={rate_alone}", f"--parameters={parameters}",
-             f"--workers={workers}", f"--network={network},{LATENCY}"], capture_output=True, text=True, check=True).stdout
-    return float(re.search(rf"^ +{workers} +{workers * slots} +([\d,]+)", said, re.M)[1].replace(",", ""))
+             f"--workers={place.workers}", f"--network={network},{LATENCY}"], capture_output=True, text=True, check=True).stdout
+    return float(re.search(rf"^ +{place.workers} +{place.workers * place.slots} +([\d,]+)", said, re.M)[1].replace(",", ""))
 
 
 class OthersWork:
@@ -114,22 +129,29 @@ class OthersWork:
         return max(0.0, busy - self.began[0]) / (all_ticks - self.began[1])
 
 
+def verdict(ratio, place):
+    if place.workers * place.slots > CORES:
+        return "most"  # what is foretold of ranks that share cores is no more than that
+    return "ok" if abs(ratio - 1) <= WISHED else "OFF"
+
+
 def measure(model, batch, place, arguments):
-    name, workers, slots, rate = place
-    ranks = workers * slots
+    ranks = min(place.workers * place.slots, CORES)
     rounds, others = [], OthersWork()
     for _ in range(arguments.rounds):
         speed_alone, parameters = alone(ranks, model, batch, arguments.seconds)
         training = {**TRAINING, "model": model, "batchSize": batch,
                     "steps": max(20, int(speed_alone / batch * arguments.seconds))}
-        speed, codes = run_on_nodes(training, rate) if rate else run_here(training, slots)
+        if place.mode:
+            training["parameterServer"] = {"mode": place.mode}
+        speed, codes = run_on_nodes(training, place) if place.rate else run_here(training, place)
         if any(codes):
-            raise RuntimeError(f"{model}, {name}: the run left with {codes}")
+            raise RuntimeError(f"{model}, {place.name}: the run left with {codes}")
         rounds.append((foretold(training, speed_alone, parameters, place), speed, speed_alone * ranks))
     foretold_speed, speed, most = sorted(rounds, key=lambda one: one[0] / one[1])[len(rounds) // 2]
     ratio = foretold_speed / speed
-    print(f"{model:<15} {batch:>5} {name:<21} {most:>9.1f} {speed:>9.1f} {foretold_speed:>9.1f} {ratio:>6.2f} "
-          f"{'ok' if abs(ratio - 1) <= WISHED else 'OFF':<4} {others.share():>6.0%}", flush=True)
+    print(f"{model:<15} {batch:>5} {place.name:<21} {most:>9.1f} {speed:>9.1f} {foretold_speed:>9.1f} {ratio:>6.2f} "
+          f"{verdict(ratio, place):<4} {others.share():>6.0%}", flush=True)
 
 
 def main():
@@ -143,7 +165,7 @@ def main():
           f"{'others':>6}")
     for place in PLACES:
         for model, batch in MODELS:
-            if re.search(arguments.rows, f"{model} {place[0]}"):
+            if re.search(arguments.rows, f"{model} {place.name}"):
                 measure(model, batch, place, arguments)
 
 

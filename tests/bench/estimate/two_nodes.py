@@ -6,6 +6,7 @@ import subprocess
 
 from commands import TRAINER, environment
 
+SERVER_PORT = 9500
 LATENCY = "30us"  # of such a link by itself
 
 
@@ -33,21 +34,32 @@ class TwoNodes:
     def address(node):
         return f"10.77.0.{node + 1}"
 
-    def start(self, directory, config):
-        """A rank on each, on a core of its own: the processes, of which the first tells how it gets on."""
+    def start(self, directory, config, with_server):
+        """A rank on each, on a core of its own, or a rank and the server that holds its weights: the processes, of which
+        the first tells how it gets on."""
         directory = pathlib.Path(directory)
+        workers = 1 if with_server else 2
         (directory / "training.yaml").write_text(config)
-        (directory / "hostfile").write_text("".join(f"{self.address(i)} slots=1\n" for i in range(2)))
+        (directory / "hostfile").write_text("".join(f"{self.address(i)} slots=1\n" for i in range(workers)))
         (directory / "key").write_text(secrets.token_hex(32) + "\n")
         (directory / "key").chmod(0o600)
-        told = {"COXSWAIN_JOB": "estimate", "COXSWAIN_ROLE": "worker", "COXSWAIN_WORLD_SIZE": "2", "COXSWAIN_SLOTS": "1",
-                "COXSWAIN_HOSTFILE": str(directory / "hostfile"), "COXSWAIN_KEY": str(directory / "key"),
-                "COXSWAIN_LOG_FORMAT": "json", "WORLD_SIZE": "2"}
-        return [subprocess.Popen(
-            ["ip", "netns", "exec", name, "taskset", "-c", str(i), TRAINER, "train", "--config",
-             str(directory / "training.yaml"), "--log-format", "json"],
-            stdout=subprocess.PIPE if i == 0 else subprocess.DEVNULL, text=True,
-            env=environment(**told, RANK=str(i), COXSWAIN_INDEX=str(i))) for i, name in enumerate(self.names)]
+        told = {"COXSWAIN_JOB": "estimate", "COXSWAIN_ROLE": "worker", "COXSWAIN_WORLD_SIZE": str(workers),
+                "COXSWAIN_SLOTS": "1", "COXSWAIN_HOSTFILE": str(directory / "hostfile"),
+                "COXSWAIN_KEY": str(directory / "key"), "COXSWAIN_LOG_FORMAT": "json", "WORLD_SIZE": str(workers)}
+        if with_server:
+            told["COXSWAIN_SERVERS"] = f"{self.address(1)}:{SERVER_PORT}"
+        config_flag = ["--config", str(directory / "training.yaml")]
+        rank = ["train", *config_flag, "--log-format", "json"]
+        processes = [self.run_on(i, rank, {**told, "RANK": str(i), "COXSWAIN_INDEX": str(i)}) for i in range(workers)]
+        if with_server:
+            server = {**told, "COXSWAIN_ROLE": "server", "COXSWAIN_INDEX": "0", "COXSWAIN_RUN_DIR": str(directory)}
+            processes.append(self.run_on(1, ["server", *config_flag], server))
+        return processes
+
+    def run_on(self, node, words, variables):
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self.names[node], "taskset", "-c", str(node), TRAINER, *words],
+            stdout=subprocess.PIPE if node == 0 else subprocess.DEVNULL, text=True, env=environment(**variables))
 
     def close(self):
         for name in self.names:

@@ -113,6 +113,21 @@ TEST(Estimate, what_exchanges_takes_the_cores_that_compute) {
   EXPECT_DOUBLE_EQ(estimate(small, kShaped, 1).efficiency, 1) << "nothing to exchange";
 }
 
+TEST(Estimate, ranks_above_the_cores_compute_by_turns) {
+  Work four;
+  four.samples_per_second = 58.6;
+  four.batch = 32;
+  four.gradient_bytes = 11'181'642 * 4;
+  four.slots = 4;
+  const double apart = estimate(four, kTenGigabit, 1).samples_per_second;
+  four.cores_in_turns = 0.5;
+  four.ranks_a_core = 2;
+  const Estimate shared = estimate(four, kTenGigabit, 1);
+  EXPECT_LT(shared.samples_per_second, apart / 2);
+  EXPECT_GT(shared.samples_per_second, apart / 2.3);
+  EXPECT_LT(shared.efficiency, 0.5);
+}
+
 TEST(Estimate, a_single_server_is_everybody_s_bottleneck) {
   Work work = resnet50();
   work.exchange = Exchange::kParameterServer;
