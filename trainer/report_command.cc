@@ -5,8 +5,10 @@
 
 #include "trainer/checkpoint/export.h"
 #include "trainer/commands.h"
+#include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/error.h"
 #include "trainer/report/html_report.h"
+#include "trainer/report/timeline_words.h"
 #include "trainer/report_files.h"
 
 namespace coxswain {
@@ -16,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostHistoryBytes = 256U << 20;
+constexpr std::uintmax_t kMostTimelineBytes = 64U << 20;
 
-std::string read_history(const fs::path& directory) {
-  const fs::path path = directory / report::kHistoryFile;
+std::string read_text(const fs::path& path, std::uintmax_t most_bytes, const char* what) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
@@ -27,11 +29,28 @@ std::string read_history(const fs::path& directory) {
                 fmt::format("[report] {}: {}; give the directory of a run's checkpoints",
                             path.string(), error ? error.message() : "can't be read"));
   }
-  if (size > kMostHistoryBytes) {
+  if (size > most_bytes) {
     throw Error(ExitCode::kBadInput,
-                fmt::format("[report] {}: {} bytes are no history of a run", path.string(), size));
+                fmt::format("[report] {}: {} bytes are no {} of a run", path.string(), size, what));
   }
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string read_history(const fs::path& directory) {
+  return read_text(directory / report::kHistoryFile, kMostHistoryBytes, "history");
+}
+
+// What the timeline says that the run was asked for; nothing where none is there.
+std::string timeline_words(const fs::path& directory, const std::string& configuration) {
+  try {
+    const auto config = contract::read_config(configuration, "history.jsonl", {}).config;
+    if (config.timeline.empty()) return "";
+    const auto spans = report::parse_timeline(
+        read_text(directory / config.timeline, kMostTimelineBytes, "timeline"));
+    return spans ? report::describe_timeline(*spans) : "";
+  } catch (const Error&) {  // no file yet, or a configuration of another version
+    return "";
+  }
 }
 
 }  // namespace
@@ -46,7 +65,8 @@ fs::path write_html_report(const fs::path& directory, const fs::path& output) {
   fs::path aside = target;
   aside += ".new";
   std::ofstream file(aside, std::ios::binary);
-  file << report::render_html(history);
+  file << report::render_html(history,
+                              timeline_words(directory, history.attempts.back().configuration));
   file.close();
   std::error_code error;
   if (file) fs::rename(aside, target, error);

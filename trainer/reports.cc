@@ -86,7 +86,7 @@ Reports::Reports(const std::string& log_format, const std::optional<contract::Wo
     history_ = std::make_unique<History>(
         directory,
         report::attempt_line(env ? env->attempt : 0, to_rfc3339(std::chrono::system_clock::now()),
-                             contract::to_yaml(config)));
+                             contract::to_yaml(config), env ? env->restart_cause : ""));
     all.push_back(history_->log());
   }
   if (!config.tensorboard.empty()) {
@@ -116,13 +116,14 @@ contract::ProgressDocument Reports::latest() const {
 
 void Reports::leave(ExitCode code, const std::string& reason, const std::string& text) {
   if (history_) history_->append(report::left_line(static_cast<int>(code), reason, text));
+  write_page();
 }
 
 void Reports::write_page() {
   if (!wants_page_) return;
   try {
     write_html_report(directory_, "");
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // a rank that leaves has little memory, perhaps
     warn(error.what());
   }
 }

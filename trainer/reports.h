@@ -31,7 +31,7 @@ class Reports {
   train::Observer& observer() { return *observers_; }
   contract::ProgressDocument latest() const;
 
-  // The last words of an attempt that ends with an error; on any thread.
+  // The last words of an attempt that ends with an error, and its page; on any thread.
   void leave(ExitCode code, const std::string& reason, const std::string& text);
   // report.html, where it is asked for; what can't be written is told, and costs nothing else.
   void write_page();

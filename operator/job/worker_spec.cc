@@ -6,15 +6,29 @@
 #include "operator/job/job_reader.h"
 #include "operator/job/roles.h"
 #include "trainer/contract/config/config_reader.h"
+#include "trainer/contract/printable.h"
 #include "trainer/contract/worker/worker_env.h"
 
 namespace coxswain::job {
 
 namespace {
 
+constexpr std::size_t kMostCause = 300;  // characters
+
 bool mounts_checkpoints(const Spec& spec, const WorkerId& id) {
   if (!spec.checkpoints_volume) return false;
   return !spec.training || (id.role == Role::kWorker && id.index == 0);
+}
+
+// Why this attempt began, or this pod was made anew in it; nothing of the first.
+std::string restart_cause(const Status& status) {
+  const Condition* restarting = find_condition(status, condition::kRestarting);
+  if (restarting && restarting->status)
+    return printable(fmt::format("{}: {}", restarting->reason, restarting->message), kMostCause);
+  const Condition* queued = find_condition(status, condition::kQueued);
+  if (queued && queued->status && queued->reason == "Replacing")
+    return printable(queued->message, kMostCause);
+  return "";
 }
 
 contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
@@ -27,6 +41,9 @@ contract::WorkerEnv our_environment(const TrainingJob& job, const WorkerId& id,
   env.index = id.index;
   env.attempt = id.attempt;
   env.incarnation = id.incarnation;
+  // Rank 0 keeps the run's history.
+  if (spec.training && id.role == Role::kWorker && id.index == 0)
+    env.restart_cause = restart_cause(job.status);
   env.slots = slots_per_worker(spec);
   env.world_size = job.status.workers * env.slots;
   if (spec.training) env.config = paths.config;

@@ -12,6 +12,7 @@ except ImportError:
     EventAccumulator = None
 
 TRAINER = pathlib.Path(os.environ["COXSWAIN_BIN"]) / "coxswain-trainer"
+COXSWAIN = TRAINER.with_name("coxswain")
 STEPS = 12
 JOB = ["train", "--model=mlp", "--data.format=synthetic", "--data.size=12", "--data.shape=[1,6,6]", "--batchSize=4",
        f"--steps={STEPS}", "--threads=1", "--report.logEverySteps=1", "--checkpoint.everyEpochs=1"]
@@ -94,8 +95,10 @@ class ReportTest(unittest.TestCase):
             self.assertIn("give checkpoint.path", done.stderr)
 
     def test_a_page_tells_how_an_attempt_ended(self):
-        self.die_and_go_on("--report.html=true", "--report.oneRankRate=measure")
+        self.die_and_go_on("--report.html=true", "--report.oneRankRate=measure", "--report.timeline=steps.json",
+                           "--report.timelineSteps=10-12")
         page = (self.saved / "report.html").read_text()
+        self.assertIn("What a step is made of</h2>\n<pre class=\"wrap\">3 steps, 10 to 12, of 1 rank", page)
         self.assertIn("fell silent", page)
         self.assertIn("Succeeded", page)
         self.assertLess(len(page), 500_000)
@@ -103,6 +106,32 @@ class ReportTest(unittest.TestCase):
         done = self.run_trainer("report", str(self.saved), "--output", str(other))
         self.assertEqual((done.returncode, done.stdout), (0, f"{other}\n"), done.stderr)
         self.assertEqual(other.read_text(), page)
+
+    def test_a_page_tells_what_the_supervisor_knew_of_an_end(self):
+        """Rank 1 is killed: rank 0 sees a peer that is gone, `coxswain run` how it ended."""
+        job = self.saved.parent / "job.yaml"
+        job.write_text(f"""apiVersion: coxswain.dev/v1alpha1
+kind: TrainingJob
+metadata: {{name: told}}
+spec:
+  launcher: Env
+  replicaSpecs: {{Worker: {{replicas: 2}}}}
+  volumes: {{checkpoints: {{hostPath: {{path: {self.saved}}}}}}}
+  checkpoint: {{everySteps: 5}}
+  training: {{model: mlp, data: {{format: synthetic, size: 24, shape: [1, 6, 6]}}, batchSize: 4, steps: {STEPS},
+    threads: 1, report: {{html: true}}}}
+""")
+        done = subprocess.run([COXSWAIN, "run", "-f", job, "--kill", "worker-1@8"], capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        page = (self.saved / "report.html").read_text()
+        self.assertIn("Failure: worker-1 exit=137", page)
+        self.assertIn("Succeeded", page)
+
+    def test_a_run_that_fails_leaves_a_page(self):
+        done = self.train("--report.html=true", "--optimizer.lr=1000000", "--optimizer.momentum=0.99")
+        self.assertEqual(done.returncode, 76, done.stderr)
+        self.assertIn("NotFinite (76)", (self.saved / "report.html").read_text())
 
     def test_a_directory_without_a_run_is_refused(self):
         self.saved.mkdir()

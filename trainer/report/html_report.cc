@@ -49,7 +49,7 @@ margin-right:5px}
 th,td{padding:6px 12px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 tr:last-child td{border-bottom:0}th{font-weight:600;color:var(--dim)}
 td.text,th.text{text-align:left;white-space:normal;min-width:16em;overflow-wrap:anywhere}
-pre{padding:12px;margin:0;overflow-x:auto;font-size:13px}
+pre{padding:12px;margin:0;overflow-x:auto;font-size:13px}.wrap{white-space:pre-wrap}
 )";
 
 std::string word(std::string_view text) { return escaped(shortened(text, kMostWordBytes, "...")); }
@@ -80,6 +80,10 @@ Curve with_marks(Curve curve) {
 
 std::string how_it_ended(const RunHistory& history, std::size_t index) {
   const Attempt& attempt = history.attempts[index];
+  if (!attempt.cause.empty()) {
+    const std::string own = attempt.end.empty() ? "" : "; rank 0 left with " + word(attempt.end);
+    return word(attempt.cause) + own;
+  }
   if (!attempt.end.empty()) return word(attempt.end);
   return index + 1 < history.attempts.size() ? "fell silent: killed, or its machine was lost"
                                              : "under way, or fell silent";
@@ -146,12 +150,11 @@ std::string attempts(const RunHistory& history) {
   const std::size_t count = history.attempts.size();
   for (std::size_t i = count - std::min(count, kMostRows); i < count; ++i) {
     const Attempt& attempt = history.attempts[i];
-    const bool ended_well = attempt.end == "Succeeded" || attempt.end == "Saved";
     text += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
         "<td class=\"text{}\">{}</td></tr>\n",
         attempt.number, word(attempt.time), attempt.first_step, attempt.last_step,
-        attempt.world_size, ended_well ? "" : " bad", how_it_ended(history, i));
+        attempt.world_size, ended_well(attempt) ? "" : " bad", how_it_ended(history, i));
   }
   text += "</table></div>\n";
   const auto& [notes, warnings] =
@@ -182,6 +185,12 @@ std::string epochs(const RunHistory& history) {
     text += "</tr>\n";
   }
   return text + "</table></div>\n";
+}
+
+std::string step_parts(std::string_view timeline) {
+  if (timeline.empty()) return "";
+  return fmt::format("<h2>What a step is made of</h2>\n<pre class=\"wrap\">{}</pre>\n",
+                     escaped(shortened(timeline, kMostTextBytes, "...")));
 }
 
 std::string settings(const Attempt& last) {
@@ -218,11 +227,11 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-std::string render_html(const RunHistory& history) {
+std::string render_html(const RunHistory& history, std::string_view timeline) {
   std::string body = "<h1>No run</h1>\n<p>The history holds no attempt yet.</p>\n";
   if (!history.attempts.empty()) {
     body = head(history) + charts(history) + attempts(history) + epochs(history) +
-           settings(history.attempts.back());
+           step_parts(timeline) + settings(history.attempts.back());
   }
   if (history.unreadable_lines > 0)
     body += fmt::format("<p class=\"bad\">{} lines of the history can't be read</p>\n",

@@ -11,9 +11,9 @@ namespace coxswain::report {
 // Text as HTML shows it, and nothing more than text.
 std::string escaped(std::string_view text);
 
-// One page: curves, speed, attempts and how they ended, the configuration, the fingerprint. It
-// fetches nothing, runs nothing, and is light or dark as its reader wants. Long runs are thinned:
-// it stays below 500 KB.
-std::string render_html(const RunHistory& history);
+// One page: curves, speed, attempts and how they ended, what `timeline` says (describe_timeline();
+// empty: nothing), the configuration, the fingerprint. It fetches nothing, runs nothing, and is
+// light or dark as its reader wants. Long runs are thinned: it stays below 500 KB.
+std::string render_html(const RunHistory& history, std::string_view timeline = {});
 
 }  // namespace coxswain::report

@@ -81,8 +81,25 @@ class Reader {
     attempt.number = integer_of(line, "attempt");
     attempt.time = text_of(line, "time");
     attempt.configuration = text_of(line, "configuration");
+    if (const std::string cause = text_of(line, "cause"); !cause.empty())
+      ended_before(attempt.number).cause = cause;
     history.attempts.push_back(std::move(attempt));
     return true;
+  }
+
+  // The attempt that ended before `number` began: the same one, where a pod was made anew, or one
+  // that ended before it had a line here.
+  Attempt& ended_before(std::int64_t number) {
+    const bool is_there = !history.attempts.empty() && !ended_well(history.attempts.back()) &&
+                          history.attempts.back().number >= number - 1;
+    if (!is_there) {
+      Attempt unheard;
+      unheard.number = number - 1;
+      if (!history.attempts.empty())
+        unheard.first_step = unheard.last_step = history.attempts.back().last_step;
+      history.attempts.push_back(std::move(unheard));
+    }
+    return history.attempts.back();
   }
 
   void start(const json& line, Attempt& attempt) {
@@ -131,13 +148,18 @@ class Reader {
 
 }  // namespace
 
+bool ended_well(const Attempt& attempt) {
+  return attempt.end == "Succeeded" || attempt.end == "Saved";
+}
+
 std::string attempt_line(std::int64_t number, const std::string& time,
-                         const std::string& configuration) {
+                         const std::string& configuration, const std::string& cause) {
   nlohmann::ordered_json line;
   line["event"] = "attempt";
   line["attempt"] = number;
   line["time"] = time;
   line["configuration"] = configuration;
+  if (!cause.empty()) line["cause"] = cause;
   return contract::dump(line) + '\n';
 }
 

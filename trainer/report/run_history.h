@@ -26,8 +26,11 @@ struct Attempt {
   std::string fingerprint;
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
-  std::string end;  // its result, or why it left; empty: it fell silent
+  std::string end;    // its result, or why it left; empty: it fell silent
+  std::string cause;  // why it ended, as whoever watches all ranks told the next; empty: untold
 };
+
+bool ended_well(const Attempt& attempt);
 
 struct StepPoint {
   std::int64_t step = 0;
@@ -59,9 +62,10 @@ struct RunHistory {
   int unreadable_lines = 0;
 };
 
-// The line before an attempt's, and the one of an attempt that leaves with an error.
+// The line before an attempt's, and the one of an attempt that leaves with an error. `cause`: why
+// the one before ended; empty: nothing is known of one.
 std::string attempt_line(std::int64_t number, const std::string& time,
-                         const std::string& configuration);
+                         const std::string& configuration, const std::string& cause);
 std::string left_line(int code, const std::string& reason, const std::string& message);
 
 // Whatever the text: a line that is none of these is counted.

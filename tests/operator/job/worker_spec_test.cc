@@ -64,6 +64,25 @@ TEST(WorkerSpec, says_what_each_worker_is) {
     expect_golden(std::string("plans/workers/") + name + ".txt", gang_text(job));
 }
 
+TEST(WorkerSpec, tells_the_first_worker_why_its_attempt_began) {
+  const auto cause_of = [](const job::TrainingJob& job, int index) {
+    const auto spec = job::worker_spec(job, {job::Role::kWorker, index, 1});
+    const auto found = spec.environment.find("COXSWAIN_RESTART_CAUSE");
+    return found == spec.environment.end() ? "" : found->second;
+  };
+  job::TrainingJob job = make_job().running(2);
+  EXPECT_EQ(cause_of(job, 0), "");
+  const job::Stamp stamp;
+  set_condition(job.status, job::condition::kRestarting,
+                {true, "Failure", "worker-1 exit=137 Error: \x1b[2J"}, stamp);
+  EXPECT_EQ(cause_of(job, 0), "Failure: worker-1 exit=137 Error: \\x1b[2J");
+  EXPECT_EQ(cause_of(job, 1), "") << "who keeps no history";
+  clear_condition(job.status, job::condition::kRestarting, "Running", stamp);
+  EXPECT_EQ(cause_of(job, 0), "");
+  set_condition(job.status, job::condition::kQueued, {true, "Replacing", "worker-0 exit=1"}, stamp);
+  EXPECT_EQ(cause_of(job, 0), "worker-0 exit=1");
+}
+
 TEST(WorkerSpec, tells_local_processes_nothing_of_pods) {
   const auto job = with_volumes(make_job()).running();
   job::Paths paths;

@@ -26,6 +26,7 @@ TEST(WorkerEnv, comes_back_from_its_variables) {
   env.index = 3;
   env.attempt = 2;
   env.incarnation = 1;
+  env.restart_cause = "Node: worker-1: its node, \"n\", is gone";
   env.world_size = 8;
   env.slots = 2;
   env.config = "/etc/coxswain/training.yaml";
@@ -40,7 +41,7 @@ TEST(WorkerEnv, comes_back_from_its_variables) {
   env.key = "/etc/coxswain/keys/server_key";
   env.run_dir = "/tmp/run dir";
   const auto variables = to_env(env);
-  EXPECT_EQ(variables.size(), 19U);
+  EXPECT_EQ(variables.size(), 20U);
   EXPECT_EQ(variables.at("COXSWAIN_SERVERS"), "a:9500,[::1]:9501");
   EXPECT_EQ(from_env(lookup_in(variables)), env);
   const auto names = worker_env_names();

@@ -52,6 +52,36 @@ TEST(RunHistory, reads_whatever_there_is) {
   EXPECT_NE(render_html(odd).find("</html>"), std::string::npos);
 }
 
+TEST(RunHistory, takes_the_causes_of_whoever_watched_all_ranks) {
+  const auto line = [](int number, const char* cause) {
+    return attempt_line(number, "now", "", cause);
+  };
+  const std::string left = left_line(71, "PeerLost", "rank 1 is gone");
+  const RunHistory history =
+      parse_history(line(0, "") + left + line(1, "Failure: worker-1 exit=137") +
+                    line(3, "Node: worker-0: its node is gone"));
+  ASSERT_EQ(history.attempts.size(), 4U);
+  EXPECT_EQ(history.attempts[0].cause, "Failure: worker-1 exit=137");
+  EXPECT_EQ(history.attempts[0].end, "PeerLost (71): rank 1 is gone");
+  EXPECT_EQ(history.attempts[1].cause, "");
+  EXPECT_EQ(history.attempts[2].number, 2) << "which ended before it wrote a line";
+  EXPECT_EQ(history.attempts[2].cause, "Node: worker-0: its node is gone");
+  const std::string page = render_html(history);
+  EXPECT_NE(page.find("Failure: worker-1 exit=137; rank 0 left with PeerLost (71): rank 1 is gone"),
+            std::string::npos);
+  // An earlier run that ended well had no such cause.
+  const std::string saved = "{\"event\":\"finished\",\"result\":\"Saved\"}\n";
+  EXPECT_EQ(parse_history(line(0, "") + saved + line(1, "Startup: late")).attempts[0].cause, "");
+}
+
+TEST(HtmlReport, tells_what_a_step_is_made_of) {
+  const RunHistory history = parse_history(kTwoAttempts);
+  EXPECT_EQ(render_html(history).find("made of"), std::string::npos);
+  const std::string page = render_html(history, "3 steps: <b>\nconv1 2 ms\n");
+  EXPECT_NE(page.find("What a step is made of</h2>"), std::string::npos);
+  EXPECT_NE(page.find("3 steps: &lt;b&gt;\nconv1 2 ms"), std::string::npos);
+}
+
 TEST(HtmlReport, tells_the_run) {
   const std::string page = render_html(parse_history(kTwoAttempts));
   for (const char* part : {"<h1>mlp</h1>", "75.00 %", "PeerLost (71): rank 1 is gone", "Succeeded",

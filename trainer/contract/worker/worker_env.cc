@@ -95,6 +95,7 @@ std::map<std::string, std::string> to_env(const WorkerEnv& env) {
       {"COXSWAIN_ROLE", std::string(to_text(env.role))},
       {"COXSWAIN_INDEX", std::to_string(env.index)},
       {"COXSWAIN_ATTEMPT", std::to_string(env.attempt)},
+      {"COXSWAIN_RESTART_CAUSE", env.restart_cause},
       {"COXSWAIN_WORLD_SIZE", std::to_string(env.world_size)},
       {"COXSWAIN_SLOTS", std::to_string(env.slots)},
       {"COXSWAIN_CONFIG", env.config.string()},
@@ -126,6 +127,7 @@ std::vector<std::string> worker_env_names() {
           "COXSWAIN_INDEX",
           "COXSWAIN_ATTEMPT",
           "COXSWAIN_INCARNATION",
+          "COXSWAIN_RESTART_CAUSE",
           "COXSWAIN_WORLD_SIZE",
           "COXSWAIN_SLOTS",
           "COXSWAIN_CONFIG",
@@ -164,6 +166,7 @@ WorkerEnv from_env(const EnvironmentLookup& lookup) {
   env.index = integer(lookup, "COXSWAIN_INDEX", env.index, 0, kMaxWorldSize - 1);
   env.attempt = integer(lookup, "COXSWAIN_ATTEMPT", env.attempt, 0, kMaxInt);
   env.incarnation = integer(lookup, "COXSWAIN_INCARNATION", 0, 0, kMaxInt);
+  env.restart_cause = text("COXSWAIN_RESTART_CAUSE");
   env.world_size = integer(lookup, "COXSWAIN_WORLD_SIZE", env.world_size, 1, kMaxWorldSize);
   env.slots = integer(lookup, "COXSWAIN_SLOTS", env.slots, 1, kMaxSlots);
   env.config = text("COXSWAIN_CONFIG");

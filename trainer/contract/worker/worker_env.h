@@ -32,6 +32,7 @@ struct WorkerEnv {
   int index = 0;                      // COXSWAIN_INDEX, of the pod
   int attempt = 0;                    // COXSWAIN_ATTEMPT
   int incarnation = 0;                // COXSWAIN_INCARNATION; left out of the first in an attempt
+  std::string restart_cause;          // COXSWAIN_RESTART_CAUSE; empty: nothing ended before it
   int world_size = 1;                 // COXSWAIN_WORLD_SIZE, workers x slots
   int slots = 1;                      // COXSWAIN_SLOTS
   std::filesystem::path config;       // COXSWAIN_CONFIG; empty: none
