@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostStory = 8 << 20;
 constexpr std::size_t kMostLocalAnswer = 4 << 20;
+constexpr std::size_t kMostName = 256;
 constexpr std::size_t kPiece = 64 << 10;
 constexpr std::chrono::milliseconds kLocalEvery{100};
 constexpr std::chrono::milliseconds kLocalAnswersWithin{2000};
@@ -165,13 +166,9 @@ class LocalSight : public JobSight {
   std::optional<std::string> ask_rank_zero(const inspect::Sighting& seen,
                                            const std::string& path) override {
     const job::WorkerId first{job::Role::kWorker, 0, seen.job.status.attempt, 0};
-    const auto text = contract::read_small_file(contract::endpoint_file(directory_of(first)), 16);
-    if (!text) return std::nullopt;
-    const auto port =
-        whole_number(std::string_view(*text).substr(0, text->find_last_not_of('\n') + 1));
+    const auto port = contract::read_endpoint(directory_of(first));
     if (!port) return std::nullopt;
-    return contract::http_get("127.0.0.1", static_cast<std::uint16_t>(*port), path,
-                              kLocalAnswersWithin, kMostLocalAnswer);
+    return contract::http_get("127.0.0.1", *port, path, kLocalAnswersWithin, kMostLocalAnswer);
   }
 
  private:
@@ -192,7 +189,8 @@ class LocalSight : public JobSight {
                        ? job::WorkerPhase::kSucceeded
                        : job::WorkerPhase::kFailed;
     worker.ready = !over;
-    worker.node = "localhost";
+    worker.node =
+        contract::read_small_file(contract::host_file(directory), kMostName).value_or("localhost");
     seen.workers.push_back(std::move(worker));
   }
 

@@ -23,12 +23,12 @@ namespace {
 
 using contract::WorkerEnv;
 
-// Any wish to end is one to leave: the servers of a job end only when they are told to. To be
-// called before any other thread starts.
+// Any wish to end is one to leave, that of a supervisor to save as well: the servers of a job end
+// only when they are told to. To be called before any other thread starts.
 void stop_on_signals(std::atomic<bool>& stop) {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals, &stop] {
     for (int signal = 0; sigwait(&signals, &signal) == 0;) stop = true;

@@ -60,7 +60,6 @@ void check_hosts(const job::TrainingJob& job, const std::vector<HostSlots>& host
     throw Error(ExitCode::kBadInput, "[hosts] " + why);
   };
   if (!job.spec.training) refuse("the job has no `training`: other programs need a cluster");
-  if (job.spec.server) refuse("parameter servers need a cluster: write strategy: AllReduce");
   const int workers = job.spec.worker.replicas, slots = job::slots_per_worker(job.spec);
   const auto fit = place_workers(hosts, std::vector<bool>(hosts.size(), true), workers, slots);
   if (std::ssize(fit) < workers)

@@ -19,8 +19,8 @@ struct HostSlots {
   bool operator==(const HostSlots&) const = default;
 };
 
-// Throws Error(65), saying why the job can't run on those hosts: it is no job of ours without
-// servers, too few slots, a name that the others would look for on themselves.
+// Throws Error(65), saying why the job can't run on those hosts: it is no job of ours, too
+// few slots, a name that the others would look for on themselves.
 void check_hosts(const job::TrainingJob& job, const std::vector<HostSlots>& hosts);
 
 // For so many workers of so many slots the host of each, in order, filling one after the other; as

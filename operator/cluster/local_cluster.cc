@@ -27,14 +27,6 @@ constexpr milliseconds kLongestWait{60'000};
 
 job::Time now() { return std::chrono::floor<job::Seconds>(std::chrono::system_clock::now()); }
 
-// One line a worker, in rank order.
-std::string hostfile_of(const job::TrainingJob& job, const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names)
-    text += fmt::format("{} slots={}\n", name, job::slots_per_worker(job.spec));
-  return text;
-}
-
 int servers_of(const job::TrainingJob& job) { return job::traits_of(job::Role::kServer).size(job); }
 
 int schedulers_of(const job::TrainingJob& job) {
@@ -60,14 +52,6 @@ std::string local_tf_config(const job::TrainingJob& job, const std::string& text
   for (job::Json& task : config.at("cluster"))
     for (job::Json& peer : task) peer = places.at(peer.get<std::string>());
   return config.dump();
-}
-
-// "host:port,..." of each server.
-std::string local_servers(const job::TrainingJob& job, int first_port) {
-  std::vector<std::string> places;
-  for (int i = 0; i < servers_of(job); ++i)
-    places.push_back(fmt::format("127.0.0.1:{}", first_port + i));
-  return fmt::format("{}", fmt::join(places, ","));
 }
 
 bool is_free(int port) {
@@ -141,8 +125,7 @@ job::Observed LocalCluster::observe(const job::TrainingJob&) {
     if (first && worker.has_ended()) last_end_ = observed.workers.back();
     if (first && options_.hosts && observed.workers.back().ready) wrote_on_ = worker.node();
   }
-  const std::size_t placed = places().size();
-  for (const job::WorkerId& id : waiting_) observed.workers.push_back(waiting(id, placed));
+  for (const job::WorkerId& id : waiting_) observed.workers.push_back(waiting(id));
   return observed;
 }
 
@@ -172,7 +155,7 @@ void LocalCluster::write_files(const job::TrainingJob& job) {
   const job::Paths files = paths(job.status.attempt);
   const auto workers = static_cast<std::size_t>(job.status.workers);
   contract::write_whole_file(files.hostfile,
-                             hostfile_of(job, std::vector<std::string>(workers, "localhost")));
+                             hostfile(std::vector<std::string>(workers, "localhost")));
   if (job::trains_over_tcp(job.spec)) contract::write_whole_file(files.key, make_server_key());
   const int ports = servers_of(job) + schedulers_of(job) + peers_of(job);
   if (ports > 0) first_port_ = free_ports(ports);
@@ -206,70 +189,14 @@ void LocalCluster::start(const job::TrainingJob& job, const job::WorkerId& id, i
     options.node = options_.hosts->hosts()[static_cast<std::size_t>(place_of_it)].name;
     contract::write_whole_file(files.config, job::training_config(job, files));
     contract::ProcessOptions on_host = process(job, spec);
+    add_host(on_host, is_worker, place_of_it);
     contract::save_environment(options.directory, on_host.environment);
-    add_host(on_host.command, place_of_it);
     child.emplace(on_host);
   } else if (!is_worker || !spec.serves) {
     child.emplace(process(job, spec));
   }
   const auto place = child ? workers_.begin() : workers_.end();
   workers_.emplace(place, options, std::move(child));
-}
-
-// `worker --launcher env -- CMD` of this machine, with its ranks on a host, where the program lies
-// elsewhere.
-void LocalCluster::add_host(std::vector<std::string>& command, int place) const {
-  const std::string& name = options_.hosts->hosts()[static_cast<std::size_t>(place)].name;
-  std::vector<std::string> flags = {"--host=" + name,
-                                    "--host-directory=" + options_.hosts->directory(place)};
-  if (!wrote_on_.empty() && wrote_on_ != name) flags.push_back("--wrote-on=" + wrote_on_);
-  const auto ranks = command.insert(std::ranges::find(command, "--"), flags.begin(), flags.end());
-  std::replace(ranks, command.end(), options_.trainer.string(), std::string("coxswain-trainer"));
-}
-
-void LocalCluster::look_at_hosts() {
-  if (!options_.hosts) return;
-  options_.hosts->look();
-  start_those_who_wait();
-}
-
-std::vector<int> LocalCluster::places() const {
-  if (!options_.hosts) return {};
-  return place_workers(options_.hosts->hosts(), options_.hosts->answering(), job_.status.workers,
-                       job::slots_per_worker(job_.spec));
-}
-
-// All of a gang at once, or none.
-void LocalCluster::start_those_who_wait() {
-  const std::vector<int> all = places();
-  const auto is_old = [&](const job::WorkerId& id) { return id.attempt != job_.status.attempt; };
-  if (waiting_.empty() || std::ssize(all) < job_.status.workers ||
-      std::ranges::any_of(waiting_, is_old))
-    return;
-  std::vector<std::string> names;
-  for (const int place : all) names.push_back(options_.hosts->address(place));
-  contract::write_whole_file(paths(job_.status.attempt).hostfile, hostfile_of(job_, names));
-  for (const job::WorkerId& id : std::exchange(waiting_, {}))
-    start(job_, id, all[static_cast<std::size_t>(id.index)]);
-  waiting_since_.reset();
-}
-
-job::Worker LocalCluster::waiting(const job::WorkerId& id, std::size_t placed) const {
-  job::Worker seen;
-  seen.id = id;
-  seen.uid = uid_of(id);
-  seen.scheduled = static_cast<std::size_t>(id.index) < placed;
-  if (!seen.scheduled) {
-    seen.reason = "Unschedulable";
-    seen.message = "waits for " + options_.hosts->missing();
-  }
-  return seen;
-}
-
-std::string LocalCluster::missing_hosts() const {
-  const bool waits = waiting_since_ && !waiting_.empty();
-  if (!waits || Clock::now() < *waiting_since_ + job_.spec.run_policy.startup_deadline) return "";
-  return options_.hosts->missing();
 }
 
 void LocalCluster::remove(const job::DeleteWorker& action) {
@@ -318,8 +245,7 @@ contract::ProcessOptions LocalCluster::process(const job::TrainingJob& job,
   }
   if (job::trains_over_tcp(job.spec))
     process.environment["COXSWAIN_PEER_PORT"] = std::to_string(first_peer);
-  if (servers_of(job) > 0)
-    process.environment["COXSWAIN_SERVERS"] = local_servers(job, first_port_);
+  if (servers_of(job) > 0) process.environment["COXSWAIN_SERVERS"] = server_addresses();
   process.environment.erase("OMPI_MCA_orte_default_hostfile");
   process.environment.erase("PRTE_MCA_prte_default_hostfile");
   return process;

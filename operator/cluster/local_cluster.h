@@ -69,11 +69,15 @@ class LocalCluster : public Cluster {
  private:
   void create(const job::TrainingJob& job, const job::WorkerId& id);
   void start(const job::TrainingJob& job, const job::WorkerId& id, int place);
-  void add_host(std::vector<std::string>& command, int place) const;
+  void add_host(contract::ProcessOptions& process, bool is_worker, int place) const;
   void look_at_hosts();
   void start_those_who_wait();
-  std::vector<int> places() const;  // of the attempt's workers
-  job::Worker waiting(const job::WorkerId& id, std::size_t placed) const;
+  std::vector<int> places() const;  // of a gang's workers, as far as those that answer reach
+  int place_of(const job::WorkerId& id) const;
+  bool has_place(const job::WorkerId& id) const;
+  job::Worker waiting(const job::WorkerId& id) const;
+  std::string hostfile(const std::vector<std::string>& names) const;  // in rank order
+  std::string server_addresses() const;
   void remove(const job::DeleteWorker& action);
   void write_files(const job::TrainingJob& job);
   contract::ProcessOptions process(const job::TrainingJob& job, const job::WorkerSpec& spec) const;
@@ -87,7 +91,9 @@ class LocalCluster : public Cluster {
   std::list<LocalWorker> workers_;
   std::vector<job::WorkerId> waiting_;  // for a host
   std::optional<LocalWorker::Clock::time_point> waiting_since_;
-  std::string wrote_on_;  // the host where worker 0 ran
+  std::vector<int> placed_;  // the host of each of an attempt's workers
+  int placed_attempt_ = -1;  // which
+  std::string wrote_on_;     // the host where worker 0 ran
   std::optional<job::Worker> last_end_;
   int attempt_ = -1;    // whose files are written
   int first_port_ = 0;  // of its servers; then MXNet's scheduler's; then those of its workers

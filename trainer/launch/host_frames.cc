@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kHeader = 9;
 constexpr std::size_t kMostBeforeGreeting = 64 << 10;
-constexpr std::string_view kKinds = "hbsroez";
+constexpr std::string_view kKinds = "hbsqaroez";
 
 void append_number(std::string& bytes, std::uint32_t number) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 255);

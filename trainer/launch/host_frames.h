@@ -10,11 +10,13 @@
 // What a worker and the host on which its ranks run tell each other through ssh's pipes. PURE.
 namespace coxswain::launch {
 
-// To the host: kOrder first, then kBeat and kSave. From it: the others.
+// To the host: kOrder first, then kBeat, kSave and kAsk. From it: the others.
 enum class FrameKind : char {
   kOrder = 'h',   // the worker, to_json(HostOrder)
   kBeat = 'b',    // whoever sent it is there
   kSave = 's',    // save and stop
+  kAsk = 'q',     // a path of its first rank's endpoint; `rank` is the question's number
+  kAnswer = 'a',  // to that number; an empty body: it does not answer
   kReady = 'r',   // all ranks have begun
   kOutput = 'o',  // what a rank printed
   kErrors = 'e',  // the same, on its error output
@@ -23,7 +25,7 @@ enum class FrameKind : char {
 
 struct Frame {
   FrameKind kind = FrameKind::kBeat;
-  int rank = 0;  // of kOutput and kErrors
+  int rank = 0;  // of kOutput and kErrors; of kAsk and kAnswer a number
   std::string body;
   bool operator==(const Frame&) const = default;
 };

@@ -9,6 +9,7 @@
 
 #include "trainer/contract/error.h"
 #include "trainer/contract/worker/announced_ranks.h"
+#include "trainer/contract/worker/http_endpoint.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/temporary_directory.h"
 #include "trainer/launch/host_link.h"
@@ -29,6 +30,7 @@ constexpr milliseconds kOrderWithin{30'000};
 constexpr milliseconds kSilence{30'000};  // six beats
 constexpr milliseconds kReaderRest{20};
 constexpr milliseconds kHostedTurn{1'000};
+constexpr milliseconds kFirstRankAnswersWithin{1'000};
 constexpr milliseconds kLastWords{5'000};
 constexpr std::size_t kPipePiece = 4096;  // what a pipe that is ready takes at once (PIPE_BUF)
 constexpr std::size_t kMostMark = 256;
@@ -100,8 +102,9 @@ class HostedWorker {
                contract::SignalQueue& signals)
       : link_(link),
         signals_(signals),
+        directory_(contract::worker_directory(env)),
         ranks_(env, options, /*captured=*/true),
-        announced_({contract::worker_directory(env)}, env.slots) {}
+        announced_({directory_}, env.slots) {}
 
   TerminationMessage wait(const std::vector<Frame>& before) {
     take(before);
@@ -130,8 +133,19 @@ class HostedWorker {
 
   void take(const std::vector<Frame>& frames) {
     if (!frames.empty()) heard_ = Clock::now();
-    for (const Frame& frame : frames)
+    for (const Frame& frame : frames) {
       if (frame.kind == FrameKind::kSave) ranks_.signal(SIGUSR1);
+      if (frame.kind == FrameKind::kAsk)
+        link_.send({FrameKind::kAnswer, frame.rank, ask_first_rank(frame.body)});
+    }
+  }
+
+  // Of its endpoint, which answers at once or not at all.
+  std::string ask_first_rank(const std::string& path) const {
+    const auto port = contract::read_endpoint(directory_);
+    if (!port) return "";
+    return contract::http_get("127.0.0.1", *port, path, kFirstRankAnswersWithin, kMostFrameBody)
+        .value_or("");
   }
 
   void leave() {
@@ -169,6 +183,7 @@ class HostedWorker {
 
   HostLink& link_;
   contract::SignalQueue& signals_;
+  const fs::path directory_;
   OwnRanks ranks_;
   contract::AnnouncedRanks announced_;
   Clock::time_point heard_ = Clock::now();

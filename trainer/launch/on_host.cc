@@ -16,6 +16,7 @@
 #include "trainer/contract/worker/constants.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/ssh_command.h"
+#include "trainer/launch/far_endpoint.h"
 #include "trainer/launch/host_link.h"
 #include "trainer/launch/output_copy.h"
 
@@ -52,6 +53,11 @@ class HostWorker {
         link_(std::move(from_host_.out), std::move(to_host_.in), /*greeted=*/true) {
     for (auto* given : {&to_host_.out, &from_host_.in, &complaints_.in}) given->close();
     link_.send({FrameKind::kOrder, 0, to_json(order())});
+    contract::write_whole_file(contract::host_file(directory_), options_.host);
+    if (env_.role != contract::Role::kWorker || env_.index > 0) return;
+    first_rank_.emplace();
+    contract::write_whole_file(contract::endpoint_file(directory_),
+                               std::to_string(first_rank_->port()));
   }
 
   TerminationMessage wait() {
@@ -60,6 +66,7 @@ class HostWorker {
       while (const auto signal = signals_.next())
         if (*signal == SIGTERM) link_.send({FrameKind::kSave, 0, ""});
       beat();
+      pass_question_on();
       link_.flush();
       listen_to_complaints();
       if (untold_.empty())
@@ -101,6 +108,7 @@ class HostWorker {
     std::vector<int> descriptors{signals_.descriptor(), complaints_.out.get()};
     if (untold_.empty()) descriptors.push_back(link_.descriptor());
     if (link_.is_closed()) descriptors.push_back(ssh_.descriptor());
+    if (first_rank_) descriptors.push_back(first_rank_->descriptor());
     const bool soon = !untold_.empty() || link_.waits();
     contract::wait_readable(descriptors, soon ? kOutputRest : kBeatEvery);
   }
@@ -109,6 +117,11 @@ class HostWorker {
     if (Clock::now() < next_beat_) return;
     next_beat_ = Clock::now() + kBeatEvery;
     link_.send({FrameKind::kBeat, 0, ""});
+  }
+
+  void pass_question_on() {
+    const auto question = first_rank_ ? first_rank_->next() : std::nullopt;
+    if (question) link_.send({FrameKind::kAsk, question->number, question->path});
   }
 
   // As far as our reader takes it: beats go out meanwhile.
@@ -122,6 +135,8 @@ class HostWorker {
         print(frame, target);
       }
       if (frame.kind == FrameKind::kReady) announce();
+      if (frame.kind == FrameKind::kAnswer && first_rank_)
+        first_rank_->answer(frame.rank, frame.body);
       if (frame.kind == FrameKind::kEnd) end_ = end_of(frame.body);
     }
   }
@@ -187,6 +202,7 @@ class HostWorker {
   contract::Pipe complaints_;
   contract::ChildProcess ssh_;
   HostLink link_;
+  std::optional<FarEndpoint> first_rank_;  // of worker 0
   std::deque<Frame> untold_;
   std::map<int, OutputFile> files_;  // by rank
   std::string complaint_;            // not whole yet

@@ -59,7 +59,7 @@ Place find_place(const WorkerEnv& env) {
         ExitCode::kUsage,
         "[rank] no rank is set: `rank` is started by mpirun or by `coxswain-trainer worker`");
   }
-  if (place.rank >= env.world_size) {
+  if (env.role == contract::Role::kWorker && place.rank >= env.world_size) {
     throw Error(ExitCode::kBadInput,
                 fmt::format("[rank] rank {} of a world of {}", place.rank, env.world_size));
   }

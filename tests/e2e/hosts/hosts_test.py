@@ -24,12 +24,14 @@ DATA = first_digits(DIRECTORY / "data", 3200, 640)
 class HostsRun(Run):
     """A run over hosts; its volume is a directory that they see under the same name."""
 
-    def __init__(self, directory, hosts, checkpoints=None, spec="", startup=600, **job):
+    def __init__(self, directory, hosts, checkpoints=None, spec="", startup=600, servers=0, flags=(), **job):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True)
         self.volume = pathlib.Path(checkpoints or self.directory / "checkpoints")
-        self.flags = ["--hosts", hosts, "--volume", f"checkpoints={self.volume}"]
+        self.flags = ["--hosts", hosts, "--volume", f"checkpoints={self.volume}", *flags]
         text = JOB.format(data=DATA, **{**DEFAULTS, **job}) + spec
+        if servers:
+            text = text.replace("  slotsPerWorker", f"    Server: {{replicas: {servers}}}\n  slotsPerWorker")
         text = text.replace("runPolicy: {", f"runPolicy: {{startupDeadlineSeconds: {startup}, ")
         (self.directory / "job.yaml").write_text(text)
         self.start("job.yaml")
@@ -75,6 +77,38 @@ class Hosts(unittest.TestCase):
         again = HostsRun(self.directory / "again", "h1:2,h2:2", slots=2, epochs=1).wait()
         self.assertEqual(again.code, 0, again.errors())
         self.assertNotIn("carrying", again.errors())
+
+    def test_servers_beside_the_ranks_give_the_bits_of_all_reduce(self):
+        """One of three is killed, and comes back where the others look for it."""
+        far = HostsRun(self.directory / "far", "h1:2,h2:2", servers=3, flags=["--kill", "server-1@15"],
+                       strategy="ParameterServer", launcher="Env", slots=2).wait(120)
+        self.assertEqual(far.code, 0, far.errors() + far.output())
+        reasons = [event["reason"] for event in far.events("state")]
+        self.assertIn("Replacing", reasons)
+        self.assertNotIn("Restarting", reasons)
+        near = Run(self.directory / "near", DATA, slots=2, launcher="Env").wait()
+        self.assertEqual(near.code, 0, near.errors())
+        self.assertEqual(far.weights(), near.weights())
+        self.assert_nothing_runs()
+
+    def test_top_describe_and_logs_look_at_ranks_on_hosts(self):
+        def look(*words):
+            done = subprocess.run([COXSWAIN, words[0], "digits", "--local", "--run-dir", directory, *words[1:]],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        directory = str(self.directory / "known")
+        training = HostsRun(self.directory / "run", "h1:1,h2:1", flags=["--run-dir", directory], model="mlp",
+                            epochs=2000)
+        training.wait_for_step(20)
+        until(lambda: look("top", "--every", "0").count(" ago") == 2, 30, "no figures of both ranks")
+        self.assertRegex(look("top", "--every", "0"), r"(?m)^ +0  h1 .*\n +1  h2 ")
+        self.assertRegex(look("describe"), r"Progress: .*step [1-9]")
+        self.assertIn("rank-0 | ", look("logs", "--rank", "0"))
+        training.process.send_signal(signal.SIGINT)
+        self.assertEqual(training.wait(60).code, 75, training.errors())
+        self.assert_nothing_runs()
 
     def test_a_host_that_dies(self):
         """Four runs lose h2: to one another host stands in; one goes on with fewer ranks, as its job says; one waits,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxPidFileBytes = 64 * 1024;
 constexpr std::size_t kMaxEnvironmentBytes = 4 * 1024 * 1024;  // twice what exec() takes
+constexpr std::size_t kMaxPortBytes = 16;
 constexpr const char* kEnvironmentFile = "env";
 
 [[noreturn]] void fail(const std::filesystem::path& file) {
@@ -65,6 +67,18 @@ std::filesystem::path termination_file(const WorkerEnv& env) {
 
 std::filesystem::path endpoint_file(const std::filesystem::path& worker_directory) {
   return worker_directory / "endpoint";
+}
+
+std::optional<std::uint16_t> read_endpoint(const std::filesystem::path& worker_directory) {
+  const auto text = read_small_file(endpoint_file(worker_directory), kMaxPortBytes);
+  std::uint16_t port = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), port);
+  return error == std::errc() && port > 0 ? std::optional(port) : std::nullopt;
+}
+
+std::filesystem::path host_file(const std::filesystem::path& worker_directory) {
+  return worker_directory / "host";
 }
 
 std::vector<AnnouncedRank> read_announced(const std::filesystem::path& worker_directory) {

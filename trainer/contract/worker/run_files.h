@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -29,6 +30,9 @@ std::filesystem::path command_message_file(const std::filesystem::path& worker_d
 std::filesystem::path termination_file(const WorkerEnv& env);
 // The port of rank 0's endpoint; local runs only, where any free port is taken.
 std::filesystem::path endpoint_file(const std::filesystem::path& worker_directory);
+std::optional<std::uint16_t> read_endpoint(const std::filesystem::path& worker_directory);
+// The host on which the worker's ranks are; runs over hosts only.
+std::filesystem::path host_file(const std::filesystem::path& worker_directory);
 
 struct AnnouncedRank {
   pid_t pid = 0;
