@@ -323,7 +323,8 @@ std::string left_open(const inspect::Work& work, const contract::TrainerConfig& 
   std::string text;
   if (work.ranks_a_core > 1)
     text += fmt::format(
-        "The {} of a worker have {:.2g} cores, and compute by turns: so much at most, likely less.\n",
+        "The {} of a worker have {:.2g} cores, and compute by turns: so much at most, likely "
+        "less.\n",
         inspect::counted(work.slots, "rank"), work.cores);
   if (config.batch_norm != BatchNormScope::kLocal)
     text += "Without the exchanges of batchNorm: sync, two a norm.\n";
