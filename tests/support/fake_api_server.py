@@ -23,6 +23,7 @@ class FakeApiServer:
         self.hold_events = False  # watches say nothing
         self.texts = {}  # path -> what it answers as it stands: logs, what a pod serves
         self.missing = []  # collections that are not there
+        self.forbidden = []  # paths that the user has no right to read
         self.generation = 0  # of watches: those of an older one end
         self._directory = tempfile.TemporaryDirectory()
         certificate, key = kube_access.make_certificate(self._directory.name)
@@ -101,6 +102,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         if path in self.fake.missing:
             return self.answer(404, {"kind": "Status", "code": 404})
+        if path in self.fake.forbidden:
+            message = f"pods is forbidden: User \"ann\" cannot get {path}"
+            return self.answer(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message})
         if path in self.fake.texts:
             return self.answer_text(self.fake.texts[path])
         if "watch=" in query:

@@ -136,6 +136,18 @@ class InspectTest(unittest.TestCase):
             self.refused(69, "127.0.0.1:1", "describe", "mnist", "--kubeconfig", other.name)
 
 
+    def test_who_lacks_a_right_is_told_which_role_has_it(self):
+        log = f"{PODS}/mnist-worker-1/log"
+        for path, what, word in ((PODS, "pods of mnist", "logs"), (PODS, "pods of mnist", "describe"),
+                                 (log, "log of mnist-worker-1", "logs"),
+                                 (f"{PODS}/mnist-worker-0:9400/proxy/ranks", "ranks of mnist-worker-0", "top")):
+            self.fake.forbidden = [path]
+            code, _, said = self.here(word, "mnist")
+            self.fake.forbidden = []
+            self.assertEqual((65, 1), (code, said.count("\n")), said)
+            self.assertRegex(said, f"{what}: .*403.*the chart's ClusterRole coxswain-inspect holds these rights")
+
+
 class LocalRunTest(unittest.TestCase):
     """A rank that is killed: what both attempts printed is kept, and told."""
 
