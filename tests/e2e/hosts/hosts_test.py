@@ -91,6 +91,21 @@ class Hosts(unittest.TestCase):
         self.assertEqual(far.weights(), near.weights())
         self.assert_nothing_runs()
 
+    def test_servers_go_where_the_workers_go(self):
+        """A host dies with its rank and its server: another takes both, from the newest checkpoint."""
+        training = HostsRun(self.directory / "run", "h1:1,h2:1,h3:1", servers=2, strategy="ParameterServer",
+                            launcher="Env", model="mlp", epochs=2000)
+        training.wait_for_step(20)
+        BED.hosts["h2"].kill()
+        try:
+            until(lambda: len(training.events("started")) > 1, 120, training.errors() + training.output())
+        finally:
+            BED.hosts["h2"].start()
+        self.assertGreaterEqual(training.events("started")[-1]["firstStep"], 20)
+        training.process.send_signal(signal.SIGINT)
+        self.assertEqual(training.wait(60).code, 75, training.errors())
+        self.assert_nothing_runs()
+
     def test_top_describe_and_logs_look_at_ranks_on_hosts(self):
         def look(*words):
             done = subprocess.run([COXSWAIN, words[0], "digits", "--local", "--run-dir", directory, *words[1:]],
