@@ -74,16 +74,21 @@ std::string output_of(const std::vector<std::string>& command, seconds most) {
   return output;
 }
 
-double cores_of(const job::TrainingJob& job) {
-  if (const int gpus = job::gpus_per_worker(job.spec); gpus > 0) return gpus;
-  const job::Json* container = job::trainer_container(job.spec.worker);
+// Of one pod with so many ranks.
+double cores_of(const job::ReplicaSpec& replicas, int ranks) {
+  const job::Json* container = job::trainer_container(replicas);
   if (container != nullptr)
     for (const char* kind : {"requests", "limits"}) {
       const job::Json& amounts = contract::member(contract::member(*container, "resources"), kind);
       if (const job::Json* cpu = contract::find(amounts, "cpu"))
         if (const auto cores = job::quantity_of(*cpu); cores && *cores > 0) return *cores;
     }
-  return job::slots_per_worker(job.spec);  // what a worker asks for, unless told otherwise
+  return ranks;  // what a pod asks for, unless told otherwise
+}
+
+double cores_of(const job::TrainingJob& job) {
+  if (const int gpus = job::gpus_per_worker(job.spec); gpus > 0) return gpus;
+  return cores_of(job.spec.worker, job::slots_per_worker(job.spec));
 }
 
 // Of a rank.
@@ -281,6 +286,7 @@ inspect::Work work_of(const job::TrainingJob& job, const contract::TrainerConfig
         known.samples * (config.epochs ? static_cast<double>(*config.epochs) : kEpochs);
   if (!job.spec.server) return work;
   work.servers = job.spec.server->replicas;
+  work.server_cores = on_cores ? cores_of(*job.spec.server, 1) : 0;
   const bool apart = config.parameter_server.mode != ServerMode::kSync;
   work.exchange = apart ? inspect::Exchange::kAsynchronous : inspect::Exchange::kParameterServer;
   return work;

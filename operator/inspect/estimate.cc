@@ -210,7 +210,9 @@ Estimate estimate(const Work& work, const Network& network, int workers,
   result.seconds = work.samples_in_all / result.samples_per_second;
   const double by_steps = work.steps_in_all * result.step_seconds;
   if (by_steps > 0 && (result.seconds == 0 || by_steps < result.seconds)) result.seconds = by_steps;
-  result.core_hours = result.seconds * workers * work.cores / 3600;
+  result.cores = workers * work.cores;
+  if (work.exchange != Exchange::kAllReduce) result.cores += gang.servers() * work.server_cores;
+  result.core_hours = result.seconds * result.cores / 3600;
   return result;
 }
 
@@ -239,7 +241,7 @@ double best_checkpoint_seconds(const Faults& faults, int workers) {
 const Estimate& cheapest(const std::vector<Estimate>& estimates) {
   return *std::ranges::min_element(estimates, {}, [](const Estimate& one) {
     // Without a known end the work of a core a sample says the same.
-    return std::pair(one.workers / one.samples_per_second, -one.samples_per_second);
+    return std::pair(one.cores / one.samples_per_second, -one.samples_per_second);
   });
 }
 

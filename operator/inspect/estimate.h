@@ -43,6 +43,7 @@ struct Work {
   double ranks_a_core = 1;  // above 1: they compute by turns too
   Exchange exchange = Exchange::kAllReduce;
   int servers = 0;  // 0: as many as workers
+  double server_cores = 1;
 };
 
 // Value. A speed that was seen on so many workers. What it falls behind the model is taken for work
@@ -58,6 +59,7 @@ struct Estimate {
   double step_seconds = 0;
   double samples_per_second = 0;
   double efficiency = 0;  // 1: as fast as ranks that know nothing of each other
+  double cores = 0;       // or GPUs, the servers' too
   double seconds = 0;     // to the end; 0: not known
   double core_hours = 0;
 };

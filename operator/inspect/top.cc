@@ -76,10 +76,11 @@ std::string top_text(const Sighting& seen, const contract::RanksPage& ranks, int
   std::string text = headline(seen, ranks);
   if (job::is_terminal(seen.job.status)) return text + "It has ended: no rank is there\n";
   if (ranks.ranks.empty())
-    return text + (ranks.world_size > 0
-                       ? "No rank has told of itself yet: each does once a second, in turn; those "
-                         "of asynchronous training do not\n"
-                       : "Rank 0 does not answer: no training of ours is under way\n");
+    return text +
+           (ranks.world_size > 0
+                ? "No rank has told of itself yet: each does once a second, in turn; those "
+                  "of asynchronous training do not\n"
+                : "Rank 0 does not answer: it has not begun yet, or its program is not ours\n");
   text += slowest_text(seen, ranks);
   text += fmt::format("{:>5}  {:<20} {:>10} {:>6} {:>8} {:>8}  {:>9}  {}\n", "RANK", "NODE",
                       "IMAGES/S", "DATA %", "COMPUTE", "WAITING", "MEMORY", "TOLD");

@@ -127,6 +127,20 @@ TEST(Estimate, ranks_above_the_cores_compute_by_turns) {
   EXPECT_LT(shared.efficiency, 0.5);
 }
 
+TEST(Estimate, servers_cost_their_cores_too) {
+  Work work = resnet50();
+  work.exchange = Exchange::kParameterServer;
+  work.servers = 4;
+  const Estimate with = estimate(work, kTenGigabit, 4);
+  EXPECT_DOUBLE_EQ(with.core_hours, with.seconds * 8 / 3600);
+  work.server_cores = 0.5;
+  EXPECT_DOUBLE_EQ(estimate(work, kTenGigabit, 4).core_hours, with.seconds * 6 / 3600);
+  // One worker for all four servers is dearer than two that are nearly as fast each.
+  std::vector<Estimate> all;
+  for (const int workers : {1, 2}) all.push_back(estimate(work, kTenGigabit, workers));
+  EXPECT_EQ(cheapest(all).workers, 2);
+}
+
 TEST(Estimate, a_single_server_is_everybody_s_bottleneck) {
   Work work = resnet50();
   work.exchange = Exchange::kParameterServer;
