@@ -145,16 +145,17 @@ std::string charts(const RunHistory& history) {
 
 std::string attempts(const RunHistory& history) {
   std::string text =
-      "<h2>Attempts</h2>\n<div class=\"scroll\"><table><tr><th>attempt</th><th>begun</th>"
-      "<th>from step</th><th>to step</th><th>ranks</th><th class=\"text\">how it ended</th></tr>\n";
+      "<h2>Attempts</h2>\n<div class=\"scroll\"><table><tr><th>attempt</th>"
+      "<th class=\"text\">how it ended</th><th>from step</th><th>to step</th><th>ranks</th>"
+      "<th>begun</th></tr>\n";
   const std::size_t count = history.attempts.size();
   for (std::size_t i = count - std::min(count, kMostRows); i < count; ++i) {
     const Attempt& attempt = history.attempts[i];
     text += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-        "<td class=\"text{}\">{}</td></tr>\n",
-        attempt.number, word(attempt.time), attempt.first_step, attempt.last_step,
-        attempt.world_size, ended_well(attempt) ? "" : " bad", how_it_ended(history, i));
+        "<tr><td>{}</td><td "
+        "class=\"text{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        attempt.number, ended_well(attempt) ? "" : " bad", how_it_ended(history, i),
+        attempt.first_step, attempt.last_step, attempt.world_size, word(attempt.time));
   }
   text += "</table></div>\n";
   const auto& [notes, warnings] =
