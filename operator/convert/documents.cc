@@ -61,7 +61,9 @@ const job::JobDocument* find_job(const std::vector<job::JobDocument>& documents,
     else
       draft.note(Outcome::kMind, name, "is no part of the job: apply it as it is");
   }
-  if (!found && draft.notes().empty()) draft.no_place("file", kKnown);
+  const auto lost = [](const Note& note) { return note.outcome == Outcome::kNoPlace; };
+  if (!found && std::ranges::none_of(draft.notes(), lost))
+    draft.no_place("file", fmt::format("no job is in it: {}", kKnown));
   return found;
 }
 

@@ -15,11 +15,7 @@ void begin_gluon(Draft& draft) {
                              {"batchSize", 1},
                              {"kvStore", "dist"},
                              {"optimizer",
-                              {{"name", "sgd"},
-                               {"form", "mxnet"},
-                               {"lr", 0.1},
-                               {"momentum", 0.9},
-                               {"decay", "weightsAndGamma"}}},
+                              {{"name", "sgd"}, {"form", "mxnet"}, {"lr", 0.1}, {"momentum", 0.9}}},
                              {"lrSchedule", {{"scaling", "linear"}}},
                              {"data", {{"format", "cifar10"}, {"split", "split-batch"}}}});
   draft.put(

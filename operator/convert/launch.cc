@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "operator/convert/launchers.h"
 
@@ -14,9 +15,18 @@ namespace {
 constexpr auto kMpiNames =
     std::to_array<std::string_view>({"mpirun", "mpiexec", "orterun", "mpiexec.hydra", "prun"});
 
-bool is_mpi(const std::string& name) {
-  return std::find(kMpiNames.begin(), kMpiNames.end(), name) != kMpiNames.end();
+// What stands in front of a command and is nothing that a job would say.
+constexpr auto kInFront = std::to_array<std::string_view>({"sudo", "time", "nohup", "exec"});
+
+// What starts many processes elsewhere, and has no table here.
+constexpr auto kOtherLaunchers = std::to_array<std::string_view>(
+    {"srun", "jsrun", "aprun", "accelerate", "deepspeed", "ray", "pdsh"});
+
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
 }
+
+bool is_mpi(const std::string& name) { return is_among(kMpiNames, name); }
 
 using Words = std::vector<std::string>;
 
@@ -47,6 +57,38 @@ Known known_launcher(const Words& words) {
   if (module == "horovod.runner.launch" || module == "horovod.run")
     return {&horovodrun(), python + 2};
   return {};
+}
+
+Words without_front(Words words, Draft& draft) {
+  while (!words.empty() && is_among(kInFront, words.front())) {
+    std::size_t count = 1;
+    while (count < words.size() && words[count].starts_with('-')) ++count;
+    if (count == words.size()) return words;
+    draft.note(Outcome::kNotNeeded, words.front(), "of the shell that the command was typed in");
+    words = after(words, count);
+  }
+  return words;
+}
+
+// A launcher within somebody else's command would start its ranks in one pod alone.
+void refuse_inner_launcher(const Words& words, Draft& draft) {
+  if (words.empty() || python_words(words) > 0) return;
+  const std::string first = base_name(words.front());
+  if (is_among(kOtherLaunchers, first)) {
+    draft.no_place(first,
+                   "a launcher that convert doesn't read: write the command as mpirun, horovodrun, "
+                   "torchrun or launch.py would start it");
+    return;
+  }
+  for (const std::string& word : after(words, 1))
+    for (std::size_t at = word.find_first_not_of(' '); at < word.size();
+         at = word.find_first_not_of(' ', at)) {
+      const std::size_t end = std::min(word.find(' ', at), word.size());
+      const std::string part = word.substr(at, end - at);
+      if (known_launcher({part}).dialect)
+        return draft.no_place(first, fmt::format("starts {}: convert that command alone", part));
+      at = end;
+    }
 }
 
 void take_hosts(const Json& given, const ReadFile& read_file, Launch& launch, Draft& draft) {
@@ -115,21 +157,23 @@ std::size_t python_words(const std::vector<std::string>& words) {
 
 Launch read_launch(const SimpleCommand& command, const ReadFile& read_file, Draft& draft) {
   Launch launch;
-  const Known known = known_launcher(command.words);
+  const Words words = without_front(command.words, draft);
+  const Known known = known_launcher(words);
   if (!known.dialect) {
+    refuse_inner_launcher(words, draft);
     launch.environment = command.environment;
-    launch.program = command.words;
+    launch.program = words;
     return launch;
   }
   launch.starter = known.dialect->starter;
   launch.name = known.dialect->name;
-  launch.program = take_options(known.dialect->options, known.dialect->style,
-                                after(command.words, known.words), draft);
+  launch.program =
+      take_options(known.dialect->options, known.dialect->style, after(words, known.words), draft);
   take_given(read_file, launch, draft);
   launch.environment.insert(launch.environment.begin(), command.environment.begin(),
                             command.environment.end());
   if (launch.starter == Starter::kTorch) {
-    Words front(command.words.begin(), command.words.begin() + std::ptrdiff_t(known.words));
+    Words front(words.begin(), words.begin() + std::ptrdiff_t(known.words));
     front.insert(front.end(), launch.kept.begin(), launch.kept.end());
     launch.kept = front;
   }
@@ -144,6 +188,9 @@ Launch read_launch(const SimpleCommand& command, const ReadFile& read_file, Draf
   else if (known_launcher(launch.program).dialect)
     draft.no_place(launch.program.front(),
                    "a launcher that a launcher starts: convert one of them");
+  if (launch.starter == Starter::kMpi &&
+      std::ranges::find(launch.program, ":") != launch.program.end())
+    draft.no_place("A : B", "ranks of several programs: one job has one program");
   return launch;
 }
 

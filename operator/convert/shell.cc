@@ -192,6 +192,8 @@ SimpleCommand command_of(const std::vector<Token>& tokens, Draft& draft) {
       draft.note(Outcome::kNotNeeded, file ? text + " " + tokens[i + 1].text : text,
                  "what the ranks print is in their pods' logs, and shown by coxswain run");
       if (file) ++i;
+    } else if (text == "&" && i + 1 == tokens.size()) {
+      draft.note(Outcome::kNotNeeded, text, "kubectl apply comes back at once");
     } else if (text != "\n" || (i + 1 < tokens.size() && !command.words.empty())) {
       draft.no_place(text == "\n" ? "a second line" : text,
                      "shell syntax: convert one command, without pipes and lists");
@@ -203,8 +205,13 @@ SimpleCommand command_of(const std::vector<Token>& tokens, Draft& draft) {
 }  // namespace
 
 SimpleCommand read_line(std::string_view line, Draft& draft) {
-  line.remove_prefix(std::min(line.find_first_not_of(" \t\r\n"), line.size()));
-  if (line.starts_with('!')) line.remove_prefix(1);  // a command in a notebook
+  const auto trim = [&] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r\n"), line.size()));
+  };
+  trim();
+  for (const std::string_view mark : {"!", "%%bash\n", "%%sh\n", "$ "})  // a notebook's; a prompt
+    if (line.starts_with(mark)) line.remove_prefix(mark.size());
+  trim();
   return command_of(Lexer(line, draft).tokens(), draft);
 }
 

@@ -88,27 +88,29 @@ void set_model(Draft& draft) {
     draft.no_place(model, "singa-cnn is for the digits; write cifar-resnet20");
 }
 
-void set_exchange(const Launch& launch, Draft& draft) {
+void set_exchange(Draft& draft) {
   const std::string option = kept(draft, kOption, "plain");
   if (option == "plain") return;
+  if (option == "partialUpdate") {
+    draft.no_place("-d " + option,
+                   "theirs averages parts of the weights; training.communication.partial: P sums "
+                   "one part of P of the gradients a step, in turn");
+    return;
+  }
   if (option != "half" && option != "sparseTopK") {
     draft.no_place("-d " + option, "of SINGA's options the trainer has plain, half and sparseTopK");
     return;
   }
-  use_servers(launch, draft);
   draft.put("training.communication.compression", option == "half" ? "fp16" : "topk");
   if (option == "sparseTopK")
     draft.put("training.communication.compressionRatio",
               job::plain_scalar(kept(draft, kSparse, "0.05")));
-  draft.note(kMind, "-d " + option,
-             "gradients are compressed on their way to servers: strategy: "
-             "ParameterServer");
 }
 
 void end_train(const Launch& launch, Draft& draft) {
   set_model(draft);
   set_data(draft);
-  set_exchange(launch, draft);
+  set_exchange(draft);
   if (kept(draft, kPrecision, "float32") != "float32") draft.put("training.precision", "fp16");
   end_common(launch, draft);
 }

@@ -19,6 +19,8 @@ void take_tasks(Foreign& foreign, const std::string&, const Json& value) {
     const std::string name = task.contains("name") && task["name"].is_string()
                                  ? task["name"].get<std::string>()
                                  : "worker";
+    if (foreign.has(name))
+      foreign.draft.no_place("task " + name, "a second one of this name: each has its own");
     foreign.roles[name];
     for (const auto& [key, inner] : task.items()) {
       if (key == "name") continue;

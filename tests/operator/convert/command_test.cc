@@ -115,6 +115,14 @@ std::vector<Case> commands() {
         "gluon.py", "--kv-store", "dist_sync"},
        "mxnet/python:1.9.1"},
       {"tensorflow", {"python", "train.py", "--strategy=MultiWorkerMirroredStrategy"}},
+      {"singa_half",
+       {"mpiexec", "-n", "2", "-envall", "python3", "train_mpi.py", "cnn", "mnist", "-d", "half"}},
+      {"singa_sparse",
+       {"mpirun", "-np", "2", "--merge-stderr-to-stdout", "python3", "train_mpi.py", "cnn", "mnist",
+        "-d", "sparseTopK", "-s", "0.1"}},
+      {"in_front",
+       {"%%bash\nsudo -E nohup time mpirun -np 2 python train.py > log 2>&1 &"},
+       "registry.example.org/mpi:1"},
   };
 }
 
@@ -142,6 +150,12 @@ std::vector<Case> refusals() {
        {"mpiexec", "-n", "2", "python", "train_mpi.py", "xceptionnet", "cifar100"}},
       {"distortion",
        {"python", "train_cifar10.py", "--num-layers", "20", "--min-random-area", "0.5"}},
+      {"singa_partial",
+       {"mpiexec", "-n", "2", "python3", "train_mpi.py", "cnn", "mnist", "-d", "partialUpdate"}},
+      {"other_launcher", {"srun", "-N2", "-n8", "python", "train.py"}},
+      {"inner_launcher", {"conda", "run", "-n", "lab", "torchrun", "train.py"}},
+      {"inner_line", {"bash", "-c", "ulimit -l unlimited; mpirun -np 2 ./solve"}},
+      {"two_programs", {"mpirun", "-np", "1", "./a", ":", "-np", "3", "./b"}},
       {"tpu", {"python", "train.py", "--strategy", "TPUStrategy"}},
       {"empty", {""}},
   };

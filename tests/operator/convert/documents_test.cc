@@ -313,6 +313,7 @@ std::vector<DocumentCase> refused_documents() {
       {"newer_version", changed(kPi, "v2beta1", "v3")},
       {"is_ours", "apiVersion: coxswain.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: a}\n"},
       {"no_documents", "# nothing\n"},
+      {"no_job", "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: a}\n"},
       {"a_list_of_jobs", "- a\n"},
       {"two_foreign_jobs", std::string(kPi) + "---\n" + kPyTorch},
       {"unknown_foreign_field", changed(kPi, "sshAuthMountPath: ", "sshPath: ")},
@@ -327,6 +328,7 @@ std::vector<DocumentCase> refused_documents() {
       {"wrong_type", changed(kPi, "backoffLimit: 0", "backoffLimit: none")},
       {"initializer",
        changed(kTrainJob, "suspend: true", "initializer: {dataset: {storageUri: hf://a}}")},
+      {"volcano_task_twice", changed(kVolcanoMpi, "- name: master", "- name: worker")},
       {"volcano_tasks", changed(kVolcanoMpi, "- name: master", "- name: driver")},
       {"volcano_files",
        changed(
