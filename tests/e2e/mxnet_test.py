@@ -57,7 +57,7 @@ def fails_when_a_worker_fails(directory):
 
 def main():
     if not PYTHON.exists():
-        print(f"skipped: there is no {PYTHON}; tests/bench/parameter_server/run.sh installs it")
+        print(f"skipped: there is no {PYTHON}; tests/e2e/programs/install.sh installs it")
         return 77
     with harness.temporary() as scratch:
         for case in (learns_the_digits, fails_when_a_worker_fails):
