@@ -29,7 +29,7 @@ struct State {
   double loss_scale = 1;              // of the next step
   std::int64_t clean_steps = 0;       // since it changed
   int world_size = 1;
-  std::int64_t global_batch = 0;  // of the first start
+  std::int64_t global_batch = 1;  // of the first start
   std::int64_t attempt = 0;
   double epoch_loss_sum = 0;  // metric accumulators of the running epoch
   std::int64_t epoch_correct = 0;

@@ -112,7 +112,9 @@ std::int64_t JsonFields::integer(const char* key, std::int64_t low, std::int64_t
 
 double JsonFields::number(const char* key, double low, double high) {
   const json& value = member(key);
-  if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
+  const bool bounded =
+      low > std::numeric_limits<double>::lowest() || high < std::numeric_limits<double>::max();
+  if (value.is_null() && !bounded) return std::numeric_limits<double>::quiet_NaN();
   if (!value.is_number()) refuse(where_, fmt::format("\"{}\" is not a number", key));
   const auto number = value.get<double>();
   if (!(number >= low && number <= high)) {

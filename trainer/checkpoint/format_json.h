@@ -24,8 +24,9 @@ class JsonFields {
 
   std::int64_t integer(const char* key, std::int64_t low = 0,
                        std::int64_t high = std::numeric_limits<std::int64_t>::max());
-  double number(const char* key, double low = -std::numeric_limits<double>::max(),
-                double high = std::numeric_limits<double>::max());  // null is NaN
+  double number(const char* key,  // null is NaN, where there is no limit
+                double low = -std::numeric_limits<double>::max(),
+                double high = std::numeric_limits<double>::max());
   bool boolean(const char* key);
   std::string text(const char* key);
   std::uint32_t crc32(const char* key);  // eight hexadecimal digits

@@ -126,7 +126,7 @@ State decode_state(std::string_view text, std::string_view where) {
   state.total_steps = fields.integer("total_steps", 0, kMaxSteps);
   state.skipped_in_a_row = fields.integer("skipped_in_a_row", 0, kMaxInt);
   state.world_size = static_cast<int>(fields.integer("world_size", 1, kMaxWorldSize));
-  state.global_batch = fields.integer("global_batch", 0, kMaxGlobalBatch);
+  state.global_batch = fields.integer("global_batch", 1, kMaxGlobalBatch);
   state.attempt = fields.integer("attempt", 0, kMaxInt);
   state.epoch_loss_sum = fields.number("epoch_loss_sum");
   state.epoch_correct = fields.integer("epoch_correct", 0, kMaxSamples);
