@@ -5,6 +5,8 @@
 
 namespace coxswain {
 
+constexpr std::size_t kLongestPath = 4096;  // a limit that cuts no path
+
 struct PackFlags {
   std::string from;  // a folder, mnist or cifar10
   std::string data;  // where mnist or cifar10 lie

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "trainer/build.h"
@@ -13,6 +14,8 @@
 #include "trainer/confusion.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
+#include "trainer/contract/program/output_file.h"
 #include "trainer/onnx/format.h"
 #include "trainer/onnx/network.h"
 #include "trainer/train/evaluation.h"
@@ -24,6 +27,11 @@
 namespace coxswain {
 
 namespace {
+
+// A loss that is not finite is null.
+std::string in_json(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 Confusion confusion_of(train::Executables& executables, const data::Dataset& dataset,
                        const train::EvaluationOptions& options) {
@@ -72,15 +80,15 @@ int run_eval(const CommandLine& line) {
         {how.batch, how.preprocessing, how.data_workers, how.skipped ? &again : nullptr});
   if (line.log_format == "json") {
     fmt::print(
-        "{{\"event\":\"evaluated\",\"checkpoint\":\"{}\",\"samples\":{},\"accuracy\":{},\"top5\":{}"
+        "{{\"event\":\"evaluated\",\"checkpoint\":{},\"samples\":{},\"accuracy\":{},\"top5\":{}"
         ","
         "\"loss\":{}{}}}\n",
-        loaded.path.filename().string(), scores.samples, scores.accuracy, scores.top5, scores.loss,
-        confusion ? "," + confusion->to_json() : "");
+        in_json(loaded.path.filename().string()), scores.samples, scores.accuracy, scores.top5,
+        in_json(scores.loss), confusion ? "," + confusion->to_json() : "");
   } else {
     fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n",
-               loaded.path.string(), 100 * scores.accuracy, 100 * scores.top5, scores.loss,
-               scores.samples);
+               printable(loaded.path.native(), kLongestPath), 100 * scores.accuracy,
+               100 * scores.top5, scores.loss, scores.samples);
     if (confusion) fmt::print("{}", confusion->to_text());
   }
   return 0;
@@ -115,6 +123,7 @@ std::string format_of(const CommandLine& line) {
 
 // The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
+  require_output_file("--output", line.output);
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
   const std::string format = format_of(line);
@@ -126,8 +135,9 @@ int run_export(const CommandLine& line) {
   } else {
     checkpoint::export_safetensors(files, loaded.contents.model, line.output);
   }
-  fmt::print("{}: {} tensors after step {} of {}\n", line.output, loaded.contents.model.size(),
-             loaded.contents.state.step, loaded.path.string());
+  fmt::print("{}: {} tensors after step {} of {}\n", printable(line.output, kLongestPath),
+             loaded.contents.model.size(), loaded.contents.state.step,
+             printable(loaded.path.native(), kLongestPath));
   return 0;
 }
 

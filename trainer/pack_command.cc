@@ -6,6 +6,8 @@
 
 #include "trainer/build.h"
 #include "trainer/commands.h"
+#include "trainer/contract/printable.h"
+#include "trainer/contract/program/output_file.h"
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/folder_index.h"
 #include "trainer/data/pack.h"
@@ -16,12 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string shown_whole(const fs::path& path) { return printable(path.native(), kLongestPath); }
+
 // A line that is written over, on a terminal alone.
 data::Progress progress_of(const std::string& what) {
   const bool is_terminal = isatty(STDERR_FILENO) == 1;
   return [=](std::int64_t done, std::int64_t of) {
     if (!is_terminal) return;
-    fmt::print(stderr, "\r{}: {} of {} images{}", what, done, of, done == of ? "\n" : "");
+    fmt::print(stderr, "\r{}: {} of {} images{}", shown_whole(what), done, of,
+               done == of ? "\n" : "");
   };
 }
 
@@ -55,18 +60,21 @@ data::PackOptions options_of(const CommandLine& line, const contract::TrainerCon
 
 void pack_part(const CommandLine& line, bool is_training, const fs::path& to) {
   const contract::TrainerConfig source = source_of(line);
+  for (const fs::path& file : {to, fs::path(to).replace_extension(".idx")})
+    require_output_file("--to", file);
   const auto dataset = is_training ? open_training_set(source) : open_test_set(source);
   const auto files = data::pack(*dataset, to, options_of(line, source), progress_of(to.filename()));
   std::uintmax_t bytes = 0;
   for (const fs::path& file : files) bytes += fs::file_size(file);
-  fmt::print("{}{}: {} images in {} classes, {:.1f} MB\n", files.front().string(),
+  fmt::print("{}{}: {} images in {} classes, {:.1f} MB\n", shown_whole(files.front()),
              files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : "", dataset->size(),
              dataset->classes(), static_cast<double>(bytes) / 1e6);
 }
 
 int check(const std::string& file, int workers) {
   const auto found = data::check_records(file, std::max(1, workers), progress_of(file));
-  fmt::print("{}: {} records in {} classes", file, found.records, found.classes.size());
+  fmt::print("{}: {} records in {} classes", shown_whole(file), found.records,
+             found.classes.size());
   for (const auto& [kind, count] : found.kinds) fmt::print(", {} {}", count, kind);
   fmt::print("\n");
   if (found.bad == 0) return 0;
@@ -82,7 +90,7 @@ int write_indexes(const fs::path& path) {
     if (!data::is_present(root)) continue;
     const data::FolderIndex index = data::list_folder(root);
     data::write_whole(data::index_file(root), encode(index));
-    fmt::print("{}: {} images in {} classes\n", data::index_file(root).string(), index.size(),
+    fmt::print("{}: {} images in {} classes\n", shown_whole(data::index_file(root)), index.size(),
                index.classes().size());
   }
   return 0;

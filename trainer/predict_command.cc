@@ -63,7 +63,7 @@ class Printer {
           "{}{} {:.2f} %", text.empty() ? "" : ", ",
           i < names_.size() ? printable(names_[i], kMostOfName) : fmt::format("class {}", i),
           100 * probabilities[i]);
-    fmt::print("{}: {}\n", printable(path, 4096), text);
+    fmt::print("{}: {}\n", printable(path, kLongestPath), text);
   }
 
   void print_json(const std::string& path, const std::vector<std::size_t>& order,

@@ -5,6 +5,8 @@
 
 #include "trainer/build.h"
 #include "trainer/commands.h"
+#include "trainer/contract/printable.h"
+#include "trainer/contract/program/output_file.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/data/file_bytes.h"
 #include "trainer/picture/decode.h"
@@ -80,6 +82,7 @@ void require_drawable(const tensor::Shape& sample, int count) {
 }  // namespace
 
 int run_preview(const CommandLine& line) {
+  require_output_file("--out", line.preview.out);
   const contract::TrainerConfig config = read_configuration(line).config;
   const PreviewFlags& flags = line.preview;
   const auto dataset = flags.evaluation ? open_test_set(config) : open_training_set(config);
@@ -104,7 +107,7 @@ int run_preview(const CommandLine& line) {
   const picture::Drawn sheet = picture::draw_sheet(samples, shape);
   data::write_whole(line.preview.out, picture::encode_png({sheet.shape, sheet.pixels}));
   fmt::print(
-      "{}: {} samples of {}, {}x{}\n", flags.out, samples.size(),
+      "{}: {} samples of {}, {}x{}\n", printable(flags.out, kLongestPath), samples.size(),
       flags.evaluation ? std::string("the test images") : fmt::format("epoch {}", flags.epoch),
       sheet.shape.w, sheet.shape.h);
   return 0;

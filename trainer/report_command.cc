@@ -2,11 +2,14 @@
 
 #include <fstream>
 #include <iterator>
+#include <span>
 
-#include "trainer/checkpoint/export.h"
 #include "trainer/commands.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
+#include "trainer/contract/program/output_file.h"
+#include "trainer/data/file_bytes.h"
 #include "trainer/report/html_report.h"
 #include "trainer/report/timeline_words.h"
 #include "trainer/report_files.h"
@@ -62,20 +65,10 @@ fs::path write_html_report(const fs::path& directory, const fs::path& output) {
                                                  (directory / report::kHistoryFile).string()));
   }
   const fs::path target = output.empty() ? directory / "report.html" : output;
-  fs::path aside = target;
-  aside += ".new";
-  std::ofstream file(aside, std::ios::binary);
-  file << report::render_html(history,
-                              timeline_words(directory, history.attempts.back().configuration));
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(aside, target, error);
-  if (!file || error) {
-    std::error_code ignored;
-    fs::remove(aside, ignored);
-    throw Error(ExitCode::kVolume, fmt::format("[report] {}: {}", target.string(),
-                                               error ? error.message() : "can't be written"));
-  }
+  const std::string page = report::render_html(
+      history, timeline_words(directory, history.attempts.back().configuration));
+  data::write_whole(target,
+                    std::span(reinterpret_cast<const std::uint8_t*>(page.data()), page.size()));
   return target;
 }
 
@@ -88,8 +81,9 @@ report::RunHistory history_of(const fs::path& directory) {
 }
 
 int run_report(const CommandLine& line) {
-  if (!line.output.empty()) checkpoint::require_replaceable(line.output);
-  fmt::print("{}\n", write_html_report(line.directory, line.output).string());
+  if (!line.output.empty()) require_output_file("--output", line.output);
+  const fs::path written = write_html_report(line.directory, line.output);
+  fmt::print("{}\n", printable(written.native(), kLongestPath));
   return 0;
 }
 

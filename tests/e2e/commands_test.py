@@ -193,6 +193,29 @@ class CommandsTest(unittest.TestCase):
                             str(BIN / "coxswain-trainer"), "preview", "--out", "x.png", "--model=mlp",
                             "--data.format=synthetic")
 
+    def test_a_file_takes_the_place_of_files_alone(self):
+        """Were there a link, a FIFO or a device, a rename would put the file in its place."""
+        small = ("--model=mlp", "--data.format=synthetic", "--data.shape=[1,6,6]", "--data.classes=4",
+                 "--data.size=8", "--batchSize=8", "--threads=1")
+        run = self.place / "a run\x1b[31m"
+        trained = self.run_program("coxswain-trainer", "train", *small, "--epochs=1", "--checkpoint.path=saved")
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        (self.place / "saved").rename(run)
+        for name in ("at", "at.png", "at.rec", "at.onnx"):
+            (self.place / name).symlink_to("target")
+        for flag, *command in (("--output", "export", "--checkpoint", run, "--output", "at"),
+                               ("--output", "export", "--checkpoint", run, "--output", "at.onnx"),
+                               ("--output", "report", run, "--output", "at"),
+                               ("--out", "preview", *small, "--out", "at.png"),
+                               ("--to", "pack", "--from", "mnist", "--to", "at.rec")):
+            self.assert_refused(2, f'{flag} "at[.a-z]*" is a link: name a new file', "coxswain-trainer", *command)
+        for command in (("export", "--checkpoint", run, "--output", "weights\x1b[31m"),
+                        ("eval", *small, "--checkpoint", run), ("report", run),
+                        ("preview", *small, "--out", "sheet\x1b[31m.png")):
+            said = self.run_program("coxswain-trainer", *command)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertTrue(said.stdout.decode().replace("\n", "").isprintable(), said.stdout)
+
     def test_a_sheet_is_a_png(self):
         self.assert_refused(2, "x.jpg: a PNG is drawn", "coxswain-trainer", "preview", "--out", "x.jpg",
                             "--model=mlp", "--data.format=mnist")

@@ -11,26 +11,16 @@
 #include "trainer/checkpoint/format_json.h"
 #include "trainer/checkpoint/format_npz.h"
 #include "trainer/contract/error.h"
-#include "trainer/contract/printable.h"
 
 namespace coxswain::checkpoint {
 
 namespace {
 
 using Path = std::filesystem::path;
-using std::filesystem::file_type;
-
-[[noreturn]] void refuse_output(const Path& output, const char* what) {
-  constexpr std::size_t kMostCharacters = 300;
-  throw Error(ExitCode::kUsage,
-              fmt::format("--output \"{}\" {}: name a new file, or one to be replaced",
-                          printable(output.native(), kMostCharacters), what));
-}
 
 // What `write` appends, under the name `output` when all of it is written.
 void write_whole(FileSystem& files, const Path& output,
                  const std::function<void(ChunkedWriter&)>& write) {
-  require_replaceable(output);
   const Path part =
       output.parent_path() / fmt::format(".{}.part-{}", output.filename().string(), ::getpid());
   try {
@@ -59,26 +49,6 @@ ZipMember member_of(const NamedTensor& tensor) {
 }
 
 }  // namespace
-
-void require_replaceable(const Path& output) {
-  if (!output.has_filename()) refuse_output(output, "is no name of a file");
-  std::error_code ignored;  // what can't be looked at can't be written either, and says so then
-  switch (std::filesystem::symlink_status(output, ignored).type()) {
-    case file_type::directory:
-      refuse_output(output, "is a directory");
-    case file_type::symlink:
-      refuse_output(output, "is a link");
-    case file_type::fifo:
-      refuse_output(output, "is a FIFO");
-    case file_type::socket:
-      refuse_output(output, "is a socket");
-    case file_type::block:
-    case file_type::character:
-      refuse_output(output, "is a device");
-    default:
-      return;
-  }
-}
 
 void export_safetensors(FileSystem& files, const std::vector<NamedTensor>& tensors,
                         const Path& output) {

@@ -9,13 +9,9 @@
 
 namespace coxswain::checkpoint {
 
-// Throws Error (2) when the name is none for a file, or something else than a file is there (a
-// link, a directory, a FIFO, a device), which a rename would replace.
-void require_replaceable(const std::filesystem::path& output);
-
 // Tensors as a safetensors file at `output`, as a checkpoint holds them: whole or not at all, and
-// without a trace of one that failed. A file of this name is replaced. Throws Error: 2 for what is
-// not replaceable; 74 when the volume fails.
+// without a trace of one that failed. What has this name is replaced. Throws Error (74) when the
+// volume fails.
 void export_safetensors(FileSystem& files, const std::vector<NamedTensor>& tensors,
                         const std::filesystem::path& output);
 
