@@ -181,8 +181,10 @@ void add_operator_command(CLI::App& app, CommandLine& line) {
       ->allow_extra_args(false);
   command->add_flag("--leader-elect", options.leader_elect,
                     "act only while holding the Lease coxswain-operator");
-  command->add_option("--lease-namespace", options.lease_namespace,
-                      "where the Lease is (default: our own)");
+  command
+      ->add_option("--lease-namespace", options.lease_namespace,
+                   "where the Lease is (default: our own)")
+      ->needs("--leader-elect");
   command
       ->add_option("--metrics-address", line.metrics_address,
                    "HOST:PORT of /metrics, /healthz and /readyz; empty: none")

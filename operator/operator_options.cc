@@ -27,13 +27,8 @@ bool is_numeric_address(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-// Of a namespace: a DNS label (RFC 1123).
 void check_name(const char* flag, const std::string& name) {
-  const auto is_alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  const bool is_label = !name.empty() && name.size() <= 63 && is_alnum(name.front()) &&
-                        is_alnum(name.back()) &&
-                        std::ranges::all_of(name, [&](char c) { return is_alnum(c) || c == '-'; });
-  if (!is_label)
+  if (!job::is_dns_label(name))
     throw Error(ExitCode::kUsage,
                 fmt::format("{} '{}': is no name of a namespace", flag, name.substr(0, 64)));
 }

@@ -9,8 +9,8 @@
 #include "operator/job/words.h"
 #include "operator/job/worker_spec.h"
 #include "trainer/contract/config/config_rules.h"
-#include "trainer/contract/printable.h"
 #include "trainer/contract/config/text.h"
+#include "trainer/contract/printable.h"
 
 namespace coxswain::job {
 
@@ -38,6 +38,15 @@ void check_name(const TrainingJob& job, Problems& problems) {
   if (name.size() > kMaxNameLength)
     problems.push_back({"metadata.name", 0,
                         fmt::format("at most {} characters, got {}", kMaxNameLength, name.size())});
+}
+
+void check_namespace(const TrainingJob& job, Problems& problems) {
+  const std::string& name = job.metadata.name_space;
+  if (name.empty() || is_dns_label(name)) return;  // without one: that of who applies it
+  problems.push_back(
+      {"metadata.namespace", 0,
+       "not a name of a namespace: at most 63 lower-case letters, digits and '-', got " +
+           contract::quote(name)});
 }
 
 void check_roles(const Spec& spec, Problems& problems) {
@@ -286,6 +295,7 @@ std::vector<Problem> validate(const TrainingJob& job, const Installation& instal
   Problems problems = job.problems;
   const Spec& spec = job.spec;
   check_name(job, problems);
+  check_namespace(job, problems);
   check_roles(spec, problems);
   check_image(spec, problems);
   for (const RoleTraits& traits : roles_of(spec))

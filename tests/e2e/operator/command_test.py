@@ -87,7 +87,8 @@ def bad_commands(files, port):
         ([*at, "--trainer-image=:x"], 2, "--trainer-image :x: not an image"),
         *[([*at, "--namespaces", text], 2, "is no name of a namespace")
           for text in (",", "a,,b", "a,", "A", "a_b", "../x", "-a", "a" * 64, "a b")],
-        ([*at, "--lease-namespace", "x/y"], 2, "--lease-namespace 'x/y'"),
+        ([*at, "--leader-elect", "--lease-namespace", "x/y"], 2, "--lease-namespace 'x/y'"),
+        ([*at, "--lease-namespace", "x"], 2, "--lease-namespace requires --leader-elect"),
     ]
 
 

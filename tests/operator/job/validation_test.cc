@@ -95,6 +95,7 @@ std::vector<Case> values() {
       {"name_capitals", with_name("MNIST")},
       {"name_ends_with_dash", with_name("mnist-")},
       {"name_too_long", with_name(std::string(52, 'a'))},
+      {"namespace_capitals", with_name("mnist, namespace: Lab_1")},
       {"replicas_missing",
        std::string(kHead) + kMeta + "spec:\n  replicaSpecs: {Worker: {}}\n" + kTraining},
       {"worker_missing", std::string(kHead) + kMeta + "spec:\n  replicaSpecs: {}\n" + kTraining},
