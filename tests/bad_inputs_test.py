@@ -159,8 +159,18 @@ COVERED = {
     "B079": ("tests/e2e/operator/sweep_workloads.py", "deleted_in_the_foreground"),
     "B081": ("tests/cluster/bad_jobs_test.py", "fixed once the job has started"),
     "B082": ("tests/operator/job/golden_plan_test.cc", "heals_a_lost_status"),
+    "B099": ("tests/trainer/contract/worker_env_test.cc", '"COXSWAIN_INDEX", "-1"'),
+    "B109": ("tests/trainer/contract/worker_env_test.cc", '"COXSWAIN_SERVERS", "a:1,b"'),
+    "B110": ("tests/e2e/operator/command_test.py", '"[::1"'),
+    "B111": ("tests/trainer/contract/worker_env_test.cc", '"COXSWAIN_SERVERS", "a:99999"'),
     "B113": ("tests/e2e/operator/command_test.py", "Address already in use"),
     "B115": ("tests/trainer/data/file_bytes_test.cc", "says_when_permission_is_denied"),
+    "B141": ("tests/trainer/picture/decode_test.cc", "is a JPEG that ends too early"),
+    "B142": ("tests/trainer/picture/decode_test.cc", "IDAT: incorrect data check"),
+    "B143": ("tests/trainer/picture/decode_test.cc", "is GIF; JPEG and PNG can be read"),
+    "B149": ("tests/trainer/data/recordio_test.cc", "no record begins at byte 4"),
+    "B150": ("tests/trainer/data/recordio_test.cc", "lists again the record at byte 0"),
+    "B153": ("tests/trainer/data/image_folder_test.cc", "follows_links_within_the_folder_alone"),
     "B155": ("tests/trainer/data/file_bytes_test.cc", "says_when_a_file_shrinks_or_cannot_be_read"),
     "B163": ("tests/trainer/checkpoint/format_test.cc",
              "header_length_stays_inside_the_file_and_the_limit"),
@@ -178,9 +188,20 @@ COVERED = {
     "B179": ("tests/trainer/train/resume_test.cc",
              "keeps_the_global_batch_of_the_first_start_on_another_world_size"),
     "B185": ("tests/trainer/contract/http_endpoint_test.cc", "says_what_it_does_not_do"),
+    "B186": ("tests/trainer/net/hello_test.cc", "it speaks versions 7 to 7 of the protocol"),
+    "B187": ("tests/trainer/ps/hostile_callers.cc", '"a rank too many"'),
+    "B189": ("tests/trainer/ps/hostile_callers.cc", '"another model"'),
+    "B190": ("tests/trainer/net/network_test.cc", "without_the_key_nobody_comes_in"),
+    "B191": ("tests/trainer/ps/hostile_callers.cc", '"all of what an honest one said"'),
     "B193": ("tests/trainer/contract/http_endpoint_test.cc",
              "serves_others_while_some_connections_say_nothing"),
+    "B194": ("tests/trainer/ps/mad_frames.h", '"half a block"'),
+    "B195": ("tests/trainer/ps/mad_frames.h", '"another server\'s block"'),
     "B197": ("tests/trainer/train/non_finite_test.cc", "on_one_rank_skips_the_step_on_all"),
+    "B199": ("tests/trainer/net/frame_test.cc", "of_another_kind_or_length_is_refused"),
+    "B201": ("tests/trainer/ps/mad_frames.h", '"a message of tag "'),
+    "B202": ("tests/trainer/ps/mad_frames.h", '"a greeting once more, "'),
+    "B203": ("tests/trainer/ps/hostile_test.cc", "ten_thousand_callers_change_nothing"),
     "B211": ("tests/e2e/operator/command_test.py", "key of another"),
     "B217": ("tests/e2e/operator/command_test.py", "401 Unauthorized"),
     "B218": ("tests/operator/kube/service_account_test.cc", "is_read_anew_after_ten_seconds"),
@@ -193,8 +214,7 @@ COVERED = {
     "B231": ("tests/chart/install_test.py", "the_crd_and_jobs_outlive_the_release"),
 }
 
-MPI = "ranks exchange sums over MPI; a wire of our own comes with the parameter servers"
-RANK_OF_MPI = "no such flag: the rank and the number of ranks are mpirun's"
+NO_RANK_FLAG = "no such flag: a rank is told by its launcher alone"
 # Why there is no such input.
 NOT_HERE = {
     "B058": "a job's checkpoints lie in its volume: there is no path to write",
@@ -203,16 +223,11 @@ NOT_HERE = {
     "B078": "a job's owners are the garbage collector's affair: the operator reads none of them",
     "B083": "there is one version of the CRD",
     "B086": "all ports are constants of the contract",
-    "B098": RANK_OF_MPI, "B099": RANK_OF_MPI, "B101": RANK_OF_MPI,
-    "B109": RANK_OF_MPI, "B110": RANK_OF_MPI, "B111": RANK_OF_MPI,
+    "B101": NO_RANK_FLAG,
     "B127": "the lease's times are constants",
-    "B141": "no JPEG", "B142": "no PNG", "B143": "no compressed images",
     "B145": "no CSV", "B146": "no CSV", "B147": "no CSV",
-    "B149": "no index of shards", "B150": "no index of shards",
-    "B153": "a data volume is its owner's: links in it are followed to what may be read",
     "B181": "checkpoints are neither compressed nor encrypted",
-    "B186": MPI, "B187": MPI, "B189": MPI, "B190": MPI, "B191": MPI, "B194": MPI, "B195": MPI,
-    "B198": MPI, "B199": MPI, "B201": MPI, "B202": MPI, "B203": MPI,
+    "B198": "nothing is pulled: a server sends weights when it has made the step",
     "B226": "no webhook: the CRD's own rules refuse",
     "B227": "metrics and health share one port",
     "B229": "the namespace's own Pod Security label decides",
@@ -549,9 +564,10 @@ class Runner:
     def fail(self, name, what):
         self.failures.append(f"{name}: {what}")
 
-    def run(self, name, program, arguments, code, said, text=b"", stdout=subprocess.PIPE):
+    def run(self, name, program, arguments, code, said, text=b"", stdout=subprocess.PIPE,
+            variables=None):
         self.seen.add(name[:4])
-        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **(variables or {})}
         try:
             done = subprocess.run([self.programs / program, *arguments], input=text, stdout=stdout,
                                   stderr=subprocess.PIPE, timeout=SECONDS, env=environment,
@@ -588,6 +604,13 @@ def rows(runner, files):
     for name, arguments, code, said in (*data_rows(files), *checkpoint_rows(files),
                                         *network_rows(files)):
         yield name, "coxswain-trainer", arguments, code, said
+    key, hosts = files.root / "key", files.root / "hosts"
+    key.write_text("0" * 64)
+    hosts.write_text("localhost\n" * 4)
+    yield ("B098 rank 4 of 4", "coxswain-trainer", ["train", *SMALL], 65, "worker 4 of 4", b"",
+           subprocess.PIPE, {"COXSWAIN_JOB": "a", "COXSWAIN_INDEX": "4",
+                             "COXSWAIN_WORLD_SIZE": "4", "COXSWAIN_KEY": str(key),
+                             "COXSWAIN_HOSTFILE": str(hosts)})
     for name, arguments, code, said in kubeconfig_rows(files):
         yield name, "coxswain", arguments, code, said
 
