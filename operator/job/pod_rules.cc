@@ -42,6 +42,8 @@ const std::vector<WordRule>& word_rules() {
       {"nodeAffinityPolicy", {"Honor", "Ignore"}},
       {"nodeTaintsPolicy", {"Honor", "Ignore"}},
       {"fsGroupChangePolicy", {"OnRootMismatch", "Always"}},
+      {"supplementalGroupsPolicy", {"Merge", "Strict"}},
+      {"recursiveReadOnly", {"Disabled", "IfPossible", "Enabled"}},
   };
   return rules;
 }
@@ -72,8 +74,9 @@ constexpr auto kNumberRules = std::to_array<NumberRule>({
 });
 
 // Fields that name another object of the namespace, or of the cluster.
-constexpr auto kObjectNames = std::to_array<std::string_view>(
-    {"serviceAccountName", "priorityClassName", "runtimeClassName", "storageClassName"});
+constexpr auto kObjectNames =
+    std::to_array<std::string_view>({"serviceAccountName", "priorityClassName", "runtimeClassName",
+                                     "storageClassName", "nodeName"});
 
 // Maps whose keys are whoever's who writes them.
 constexpr auto kFreeMaps = std::to_array<std::string_view>(
@@ -194,6 +197,11 @@ class PodCheck {
         count_fields(value, {"stopSignal"}) != 1)
       refuse(path, "must name one handler");
     if (key == "port") check_port(value, path);
+    if (key == "conditionType" && value.is_string() && !is_qualified_name(value.get<std::string>()))
+      refuse(path, "not a name ([example.org/]name): " + describe(value));
+    if ((key == "seccompProfile" || key == "appArmorProfile") && value.is_object() &&
+        (text_at(value, "type") == "Localhost") == text_at(value, "localhostProfile").empty())
+      refuse(path + ".localhostProfile", "required with the type Localhost, and only then");
   }
 
   void walk_entry(const Json& entry, std::string_view list, const std::string& path) {
@@ -228,6 +236,10 @@ class PodCheck {
     if (list == "initContainers" && !names_.insert(name).second)
       refuse(path + ".name", "a second container named " + contract::quote(name));
     if (list == "containers") names_.insert(name);
+    for (const char* key : {"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
+      if (list == "initContainers" && container.contains(key) &&
+          text_at(container, "restartPolicy") != "Always")
+        refuse(path + "." + key, "not of a container that ends; or set restartPolicy: Always");
     check_resources(container, path);
     std::set<std::string> ports;
     if (!container.contains("ports") || !container.at("ports").is_array()) return;
@@ -306,6 +318,8 @@ class PodCheck {
     if (wants_values != has_values)
       refuse(path + ".values", wants_values ? "required with the operator " + how
                                             : "must be left out with the operator " + how);
+    if ((how == "Gt" || how == "Lt") && has_values && expression.at("values").size() != 1)
+      refuse(path + ".values", "must be one value with the operator " + how);
     if (!is_qualified_name(text_at(expression, "key")))
       refuse(path + ".key", "not a label's name: " + contract::quote(text_at(expression, "key")));
   }

@@ -336,6 +336,19 @@ BAD_PODS = {
     "deadline of a pod": {**trainer(), "activeDeadlineSeconds": 0},
     "user negative": trainer(securityContext={"runAsUser": -1}),
     "preemption policy": {**trainer(), "preemptionPolicy": "Always"},
+    "groups' policy": {**trainer(), "securityContext": {"supplementalGroupsPolicy": "Some"}},
+    "node's name": {**trainer(), "nodeName": "a b"},
+    "readiness gate": {**trainer(), "readinessGates": [{"conditionType": "a b"}]},
+    "affinity above two numbers": {**trainer(), **affinity(
+        "matchExpressions", {"key": "a", "operator": "Gt", "values": ["1", "2"]})},
+    "profile without a name": {**trainer(), "securityContext": {
+        "seccompProfile": {"type": "Localhost"}}},
+    "profile with a name": {**trainer(), "securityContext": {
+        "seccompProfile": {"type": "RuntimeDefault", "localhostProfile": "a"}}},
+    "probe of a container that ends": {**trainer(), "initContainers": [
+        {"name": "a", "image": "x", "livenessProbe": {"exec": {"command": ["x"]}}}]},
+    "hook of a container that ends": {**trainer(), "initContainers": [
+        {"name": "a", "image": "x", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}]},
 }
 BAD_METADATA = {
     "label's value": {"labels": {"a": "b c"}},

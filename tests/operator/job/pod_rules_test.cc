@@ -1,11 +1,11 @@
-#include "operator/job/validation.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "operator/job/validation.h"
 
 // tests/cluster/bad_jobs_test.py asks the API server whether it thinks so too.
 namespace coxswain::job {
@@ -87,6 +87,16 @@ TEST(PodRules, words_and_numbers_have_their_limits) {
       {container(R"("securityContext":{"runAsUser":-1})"),
        "t.spec.containers[0].securityContext.runAsUser"},
       {pod(R"("dnsPolicy":"Some")"), "t.spec.dnsPolicy"},
+      {pod(R"("securityContext":{"supplementalGroupsPolicy":"Some"})"),
+       "t.spec.securityContext.supplementalGroupsPolicy"},
+      {container(R"("volumeMounts":[{"mountPath":"/a","recursiveReadOnly":"Some"}])"),
+       "t.spec.containers[0].volumeMounts[0].recursiveReadOnly"},
+      {pod(R"("nodeName":"a b")"), "t.spec.nodeName"},
+      {pod(R"("readinessGates":[{"conditionType":"a b"}])"),
+       "t.spec.readinessGates[0].conditionType"},
+      {pod(R"("affinity":{"nodeAffinity":{"x":{"matchExpressions":[
+           {"key":"a","operator":"Gt","values":["1","2"]}]}}})"),
+       "t.spec.affinity.nodeAffinity.x.matchExpressions[0].values"},
       {pod(R"("activeDeadlineSeconds":0)"), "t.spec.activeDeadlineSeconds"},
       {pod(R"("volumes":[{"name":"v","secret":{"secretName":"x","defaultMode":512}}])"),
        "t.spec.volumes[0].secret.defaultMode"},
@@ -108,6 +118,13 @@ TEST(PodRules, of_several_ways_one_is_chosen) {
       {container(R"("envFrom":[{"prefix":"A"}])"), "t.spec.containers[0].envFrom[0]"},
       {container(R"("livenessProbe":{"periodSeconds":1})"), "t.spec.containers[0].livenessProbe"},
       {container(R"("lifecycle":{"preStop":{}})"), "t.spec.containers[0].lifecycle.preStop"},
+      {pod(R"("initContainers":[{"name":"a","livenessProbe":{"exec":{}}}])"),
+       "t.spec.initContainers[0].livenessProbe"},
+      {pod(R"("securityContext":{"seccompProfile":{"type":"Localhost"}})"),
+       "t.spec.securityContext.seccompProfile.localhostProfile"},
+      {pod(R"("securityContext":{"seccompProfile":{"type":"RuntimeDefault",
+                                                   "localhostProfile":"a"}})"),
+       "t.spec.securityContext.seccompProfile.localhostProfile"},
       {pod(R"("volumes":[{"name":"v","emptyDir":{},"configMap":{"name":"x"}}])"),
        "t.spec.volumes[0]"},
       {pod(R"("volumes":[{"name":"v","configMap":{}}])"), "t.spec.volumes[0].configMap.name"},
