@@ -184,7 +184,7 @@ class Scene:
     def words(self, name):
         """What the status says to people."""
         status = self.status(name)
-        told = [f"{c['type']}={c['status']} {c['reason']}: {c['message']}"
+        told = [f"{c['type']}={c['status']} {c['reason']}: {c.get('message', '')}"
                 for c in status.get("conditions", [])]
         return "; ".join(told + [f"lastFailure {json.dumps(status.get('lastFailure'))}"])
 
