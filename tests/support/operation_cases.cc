@@ -1,7 +1,5 @@
 #include "tests/support/operation_cases.h"
 
-#include <algorithm>
-
 namespace coxswain::test {
 
 namespace {
@@ -249,19 +247,16 @@ std::vector<OperationCase> operation_cases() {
          const int counted = with_more_padding(b, b.avg_pool(x, 3, 2, 0, true), 2);
          return head(b, b.concat({largest, mean, counted}));
        }},
+      {"conv_logits",
+       {1, 3, 6, 6},
+       [=](Builder& b) {
+         const int x = b.global_avg_pool(b.relu(b.conv(0, "c1", 9, 3, 1, 1, true, kInit)));
+         return b.conv(x, "c2", 7, 1, 1, 0, true, kInit);
+       }},
       {"global_avg_pool_logits",
        {1, 3, 6, 6},
        [=](Builder& b) { return b.global_avg_pool(b.conv(0, "c1", 7, 3, 1, 1, true, kInit)); }},
   };
-}
-
-std::vector<OperationCase> ungrouped_cases() {
-  std::vector<OperationCase> cases = operation_cases();
-  std::erase_if(cases, [](const OperationCase& c) {
-    const graph::Graph model = model_of(c);
-    return std::ranges::any_of(model.nodes, [](const graph::Node& n) { return n.groups != 1; });
-  });
-  return cases;
 }
 
 graph::Graph model_of(const OperationCase& c) {

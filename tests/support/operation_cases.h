@@ -18,9 +18,6 @@ struct OperationCase {
 // Channel counts that are no multiple of a vector, windows that leave rows over, every operation.
 std::vector<OperationCase> operation_cases();
 
-// Those without convolutions in groups, which device cuda does not have.
-std::vector<OperationCase> ungrouped_cases();
-
 graph::Graph model_of(const OperationCase& c);
 
 }  // namespace coxswain::test

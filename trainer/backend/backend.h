@@ -53,8 +53,8 @@ class Backend {
   // The scope of one step, from its first load to its update: what executables, communicators and
   // update() are asked in between is enqueued in that order. A host does everything at once. A
   // device may record it and, at the end_step() of a later step with the same rows in each of its
-  // micro-batches, run the record as a whole: only what load(), Memory::write and update() were
-  // given is new then.
+  // micro-batches, run the record as a whole: only what load(), Memory::write and multiply, and
+  // update() were given is new then.
   virtual void begin_step(std::span<const std::int64_t> /*rows*/) {}
   virtual void end_step() {}
 

@@ -62,15 +62,6 @@ void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& ste
   }
 }
 
-void divide_gradients(const Parameters& parameters, double divisor, int first, int last) {
-  const auto factor = static_cast<float>(1 / divisor);
-  for (int i = first; i < last; ++i) {
-    const tensor::Segment& segment = parameters.layout().segments[static_cast<std::size_t>(i)];
-    if (!tensor::is_trainable(segment.kind)) continue;
-    for (float& gradient : host_span(parameters.gradients(segment))) gradient *= factor;
-  }
-}
-
 void exchange_weights(const Parameters& parameters, int slot) {
   for (const tensor::Segment& segment : parameters.layout().segments) {
     if (!tensor::is_trainable(segment.kind)) continue;

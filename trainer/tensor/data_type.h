@@ -1,7 +1,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
 namespace coxswain::tensor {
@@ -22,20 +21,21 @@ constexpr const char* name_of(DataType type) {
 
 constexpr std::int64_t size_of(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
 
-// The upper half of a float32, rounded to nearest even; NaN stays NaN.
-inline std::uint16_t to_bfloat16(float value) {
+// The upper half of a float32, rounded to nearest even; NaN stays NaN. constexpr, as all that a
+// device's kernels call too.
+constexpr std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
-inline float from_bfloat16(std::uint16_t value) {
+constexpr float from_bfloat16(std::uint16_t value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
 // IEEE 754 binary16, rounded to nearest even: infinity beyond its largest value, 65504. Without
 // branches, so that loops over it are vectorised.
-inline std::uint16_t to_float16(float value) {
+constexpr std::uint16_t to_float16(float value) {
   constexpr std::uint32_t kSign = 0x80000000U;
   constexpr std::uint32_t kInfinity = 0x7F800000U;
   constexpr std::uint32_t kBeyond = 143U << 23;  // 65536, which becomes infinity
@@ -53,7 +53,7 @@ inline std::uint16_t to_float16(float value) {
                                     ((bits & kSign) >> 16));
 }
 
-inline float from_float16(std::uint16_t value) {
+constexpr float from_float16(std::uint16_t value) {
   constexpr std::uint32_t kExponent = 0x7C00U << 13;
   constexpr std::uint32_t kRebias = 112U << 23;
   constexpr std::uint32_t kLeastNormal = 113U << 23;
@@ -67,7 +67,7 @@ inline float from_float16(std::uint16_t value) {
   return std::bit_cast<float>(magnitude | ((value & 0x8000U) << 16));
 }
 
-inline float round_to(DataType type, float value) {
+constexpr float round_to(DataType type, float value) {
   switch (type) {
     case DataType::kFloat32:
       break;

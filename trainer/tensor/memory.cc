@@ -41,6 +41,10 @@ void HostMemory::add(const Slice& into, const Slice& from) {
   for (std::int64_t i = 0; i < into.size(); ++i) out[i] += in[i];
 }
 
+void HostMemory::multiply(const Slice& of, float by) {
+  for (float& value : host_span(of)) value *= by;
+}
+
 void HostMemory::write(std::span<const float> from, const Slice& to) {
   std::ranges::copy(from, host_span(to).begin());
 }

@@ -42,6 +42,7 @@ class Memory {
   virtual void copy(const Slice& from, const Slice& to) = 0;
   // into[i] += from[i]. Elementwise: any cut gives the same bits.
   virtual void add(const Slice& into, const Slice& from) = 0;
+  virtual void multiply(const Slice& of, float by) = 0;
   virtual void write(std::span<const float> from, const Slice& to) = 0;
 
   // What the slice holds once all that was asked before is done, whatever is asked later. To be
@@ -58,6 +59,7 @@ class HostMemory final : public Memory {
   void fill(const Slice& to, float value) override;
   void copy(const Slice& from, const Slice& to) override;
   void add(const Slice& into, const Slice& from) override;
+  void multiply(const Slice& of, float by) override;
   void write(std::span<const float> from, const Slice& to) override;
   Snapshot snapshot(const Slice& from) override;
 };

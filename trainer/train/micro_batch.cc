@@ -1,9 +1,9 @@
 #include "trainer/train/micro_batch.h"
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
-
-#include "trainer/backend/host_update.h"
+#include <span>
 
 namespace coxswain::train {
 
@@ -21,6 +21,19 @@ const data::HostBatch& next_batch(Started& now) {
   return *now.loader->next();
 }
 
+// What segments [first, last) have in the gradients, but for statistics, which no loss is in.
+void divide_gradients(const backend::Parameters& parameters, double divisor, int first, int last) {
+  const auto segments = std::span(parameters.layout().segments);
+  const auto range =
+      segments.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+  const auto trained = std::ranges::find_if_not(
+      range, [](const tensor::Segment& s) { return s.kind == tensor::SegmentKind::kStatistic; });
+  if (trained == range.end()) return;
+  const std::int64_t offset = trained->offset;
+  parameters.memory().multiply(parameters.gradients().range(offset, range.back().end() - offset),
+                               static_cast<float>(1 / divisor));
+}
+
 }  // namespace
 
 void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch& micro,
@@ -36,6 +49,7 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
     backend::Executable& prepared =
         now.executables->get(graph::Mode::kTraining, static_cast<std::int64_t>(rows.labels.size()));
     const double scale = now.state.loss_scale;
+    const bool scales = options.loss_scaling.dynamic || scale != 1;  // in all steps or in none
     const bool is_told = now.timeline != nullptr && now.timeline->is_on();
     std::optional<TimedExecutable> timed;
     if (is_told) timed.emplace(prepared, *now.timeline);
@@ -55,7 +69,7 @@ void run_micro_batch(const TrainOptions& options, Started& now, const MicroBatch
     fail_here(options, at, Phase::kBackward);
     int unscaled = 0;
     backend::backward(executable, [&](int complete) {
-      if (scale != 1) backend::divide_gradients(parameters, scale, unscaled, complete);
+      if (scales) divide_gradients(parameters, scale, unscaled, complete);
       unscaled = complete;
       now.strategy->gradients_ready(complete);
     });

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tests/support/cuda_host/cuda_runtime.h"
+#include "trainer/backend/cuda/kernels/element.h"
 #include "trainer/backend/cuda/products.h"
 
 // Convolutions and matrix products as plain loops that sum in double, on the host's device.
@@ -14,7 +15,10 @@ std::size_t at(const Shape& s, std::int64_t n, std::int64_t h, std::int64_t w, s
   return static_cast<std::size_t>(((n * s.h + h) * s.w + w) * s.c + c);
 }
 
-// Calls visit(x index, w index, y index) for each product of a convolution.
+std::int64_t group_channels(const Convolution& d) { return d.x.c / d.groups; }
+
+// Calls visit(x index, w index, y index) for each product of a convolution with the channels of a
+// group, which follow each other.
 template <class Visit>
 void for_each_term(const Convolution& d, const Visit& visit) {
   for (std::int64_t n = 0; n < d.y.n; ++n) {
@@ -26,12 +30,12 @@ void for_each_term(const Convolution& d, const Visit& visit) {
           for (std::int64_t s = 0; s < d.kernel; ++s) {
             const std::int64_t column = w * d.stride + s - d.pad;
             if (column < 0 || column >= d.x.w) continue;
-            const std::size_t x = at(d.x, n, row, column, 0);
-            const std::size_t y = at(d.y, n, h, w, 0);
             for (std::int64_t k = 0; k < d.y.c; ++k) {
+              const std::int64_t group = k * d.groups / d.y.c;
               const auto weight =
-                  static_cast<std::size_t>(((k * d.kernel + r) * d.kernel + s) * d.x.c);
-              visit(x, weight, y + static_cast<std::size_t>(k));
+                  static_cast<std::size_t>(((k * d.kernel + r) * d.kernel + s) * group_channels(d));
+              visit(at(d.x, n, row, column, group * group_channels(d)), weight,
+                    at(d.y, n, h, w, k));
             }
           }
         }
@@ -40,41 +44,66 @@ void for_each_term(const Convolution& d, const Visit& visit) {
   }
 }
 
-void store(const std::vector<double>& sums, float* out) {
-  for (std::size_t i = 0; i < sums.size(); ++i) out[i] = static_cast<float>(sums[i]);
+std::vector<float> to_floats(const void* from, tensor::DataType type, std::int64_t count) {
+  std::vector<float> floats;
+  with_type(type, [&]<class T>(std::type_identity<T>) {
+    const T* values = static_cast<const T*>(from);
+    floats.assign(values, values + count);
+  });
+  return floats;
 }
 
-void add_bias(std::vector<double>& sums, const float* bias, std::int64_t channels, bool relu) {
+void store(const std::vector<double>& sums, void* out, tensor::DataType type) {
+  with_type(type, [&]<class T>(std::type_identity<T>) {
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      static_cast<T*>(out)[i] = static_cast<float>(sums[i]);
+  });
+}
+
+void add_bias(std::vector<double>& sums, const Convolution& d, const void* from) {
+  const auto channels = static_cast<std::size_t>(d.y.c);
+  const std::vector<float> bias =
+      d.bias ? to_floats(from, d.types.bias, d.y.c) : std::vector<float>(channels);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    if (bias != nullptr) sums[i] += bias[i % static_cast<std::size_t>(channels)];
-    if (relu && sums[i] < 0) sums[i] = 0;
+    sums[i] += static_cast<double>(bias[i % channels]);
+    if (d.relu && sums[i] < 0) sums[i] = 0;
   }
 }
 
 void convolve(const Convolution& d, const Operands& o) {
-  const auto channels = static_cast<std::size_t>(d.x.c);
+  const auto channels = static_cast<std::size_t>(group_channels(d));
+  const std::int64_t weights = d.y.c * d.kernel * d.kernel * group_channels(d);
+  const auto floats = [&](const void* from, std::int64_t count) {
+    return to_floats(from, d.types.x, count);
+  };
   if (d.pass == Pass::kForward) {
+    const std::vector<float> x = floats(o.x, d.x.elements());
+    const std::vector<float> w = floats(o.w, weights);
     std::vector<double> sums(static_cast<std::size_t>(d.y.elements()));
-    for_each_term(d, [&](std::size_t x, std::size_t w, std::size_t y) {
+    for_each_term(d, [&](std::size_t i, std::size_t j, std::size_t k) {
       for (std::size_t c = 0; c < channels; ++c)
-        sums[y] += static_cast<double>(o.x[x + c]) * static_cast<double>(o.w[w + c]);
+        sums[k] += static_cast<double>(x[i + c]) * static_cast<double>(w[j + c]);
     });
-    add_bias(sums, o.bias, d.y.c, d.relu);
-    store(sums, o.y);
+    add_bias(sums, d, o.bias);
+    store(sums, o.y, d.types.y);
   } else if (d.pass == Pass::kData) {
+    const std::vector<float> y = floats(o.y, d.y.elements());
+    const std::vector<float> w = floats(o.w, weights);
     std::vector<double> sums(static_cast<std::size_t>(d.x.elements()));
-    for_each_term(d, [&](std::size_t x, std::size_t w, std::size_t y) {
+    for_each_term(d, [&](std::size_t i, std::size_t j, std::size_t k) {
       for (std::size_t c = 0; c < channels; ++c)
-        sums[x + c] += static_cast<double>(o.y[y]) * static_cast<double>(o.w[w + c]);
+        sums[i + c] += static_cast<double>(y[k]) * static_cast<double>(w[j + c]);
     });
-    store(sums, o.x);
+    store(sums, o.x, d.types.x);
   } else {
-    std::vector<double> sums(static_cast<std::size_t>(d.y.c * d.kernel * d.kernel * d.x.c));
-    for_each_term(d, [&](std::size_t x, std::size_t w, std::size_t y) {
+    const std::vector<float> x = floats(o.x, d.x.elements());
+    const std::vector<float> y = floats(o.y, d.y.elements());
+    std::vector<double> sums(static_cast<std::size_t>(weights));
+    for_each_term(d, [&](std::size_t i, std::size_t j, std::size_t k) {
       for (std::size_t c = 0; c < channels; ++c)
-        sums[w + c] += static_cast<double>(o.y[y]) * static_cast<double>(o.x[x + c]);
+        sums[j + c] += static_cast<double>(y[k]) * static_cast<double>(x[i + c]);
     });
-    store(sums, o.w);
+    store(sums, o.w, d.types.d_w);
   }
 }
 
@@ -87,7 +116,8 @@ Convolution as_convolution(const Dense& d) {
           .stride = 1,
           .pad = 0,
           .bias = d.bias,
-          .relu = d.relu};
+          .relu = d.relu,
+          .types = d.types};
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ TEST(ConfigReader, fills_defaults_that_depend_on_other_keys) {
   EXPECT_EQ(read(head + "optimizer: {name: adagrad}").optimizer.epsilon, 1e-10);
   EXPECT_EQ(read(head + "precision: bf16").loss_scale, 1);
   EXPECT_EQ(read(head + "precision: fp16").loss_scale, 0);
+  EXPECT_EQ(read(head + "precision: fp16\ndevice: cuda").loss_scale, 0);
   EXPECT_EQ(read(head + "precision: fp16\nlossScale: tf").loss_scale, -1);
   EXPECT_EQ(read(head + "precision: fp16\nparameterServer: {mode: async}").loss_scale, 1024);
   EXPECT_EQ(read(head + "ampLevel: O0").precision, Precision::kFp32);
@@ -354,12 +355,8 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "65 [config] job.yaml:3:12: lossScale: must be a number, got \"static\""},
       {std::string(kHead) + "lossScale: 0.5",
        "65 [config] job.yaml:3:12: lossScale: out of range: must be 1..16777216, got 0.5"},
-      {std::string(kHead) + "device: cuda\nlossScale: 2",
-       "65 [config] job.yaml:3:1: device: cuda has no lossScale in this version"},
       {std::string(kHead) + "device: cuda\noptimizer: {name: lamb}",
        "65 [config] job.yaml:3:1: device: cuda has no lamb in this version"},
-      {std::string(kHead) + "device: cuda\nprecision: bf16",
-       "65 [config] job.yaml:3:1: device: cuda computes in precision: fp32 alone in this version"},
       {any + "batchSemantics: global\ncommunication: {compression: fp16}",
        "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.compression: "
        "none: what is left out is each rank's"},

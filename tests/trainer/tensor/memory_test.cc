@@ -32,6 +32,8 @@ TEST(HostMemory, does_at_once_what_it_is_asked) {
   memory.fill(Slice(a).range(0, 1), 7);
   memory.write(std::vector<float>{8, 9}, Slice(a).range(2, 2));
   EXPECT_THAT(a, ElementsAre(7, 32, 8, 9));
+  memory.multiply(Slice(a).range(1, 2), 0.5F);
+  EXPECT_THAT(a, ElementsAre(7, 16, 4, 9));
 }
 
 TEST(HostMemory, takes_snapshots_that_later_changes_do_not_reach) {

@@ -122,6 +122,22 @@ TEST(NcclLoop, trains_networks_as_ranks_of_the_reference) {
   }
 }
 
+TEST(NcclLoop, trains_in_narrow_types_as_ranks_of_the_reference) {
+  TrainOptions options = mlp_options();
+  options.loss_scaling = {.initial = 0x1.0p20, .dynamic = true};
+  for (const auto& [precision, tolerance] :
+       {std::pair{Precision::kBf16, 1e-2}, {Precision::kFp16, 1e-3}}) {
+    options.precision = precision;
+    for (const int size : {1, 2, 4}) {
+      SCOPED_TRACE(fmt::format("{} on {}", word(precision), size));
+      const Outcome expected = on_cpu(options, size);
+      const Outcome actual = on_gpus(options, size, 1);
+      EXPECT_LE(relative_distance(expected.weights, actual.weights), tolerance);
+      EXPECT_EQ(expected.updates, actual.updates);
+    }
+  }
+}
+
 TEST(NcclLoop, gives_the_same_bits_on_every_number_of_ranks) {
   TrainOptions options = mlp_options();
   options.virtual_shards = 8;

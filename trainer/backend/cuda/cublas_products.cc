@@ -35,9 +35,14 @@ void set(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T& value, c
   check(cublasLtMatmulDescSetAttribute(&plan.product, attribute, &value, sizeof(value)), d);
 }
 
-void lay_out(cublasLtMatrixLayoutOpaque_t& layout, std::int64_t rows, std::int64_t columns,
-             const Dense& d) {
-  check(cublasLtMatrixLayoutInit(&layout, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+cudaDataType to_cuda(tensor::DataType type) {
+  if (type == tensor::DataType::kBFloat16) return CUDA_R_16BF;
+  return type == tensor::DataType::kFloat16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+void lay_out(cublasLtMatrixLayoutOpaque_t& layout, tensor::DataType type, std::int64_t rows,
+             std::int64_t columns, const Dense& d) {
+  check(cublasLtMatrixLayoutInit(&layout, to_cuda(type), static_cast<std::uint64_t>(rows),
                                  static_cast<std::uint64_t>(columns), rows),
         d);
 }
@@ -54,22 +59,24 @@ Plan describe(const Dense& d) {
   Plan plan;
   check(cublasLtMatmulDescInit(&plan.product, CUBLAS_COMPUTE_32F, CUDA_R_32F), d);
   const cublasOperation_t transposed = CUBLAS_OP_T;
+  const tensor::DataType type = d.types.x;
   if (d.pass == Pass::kForward) {
-    lay_out(plan.left, d.in, d.out, d);
-    lay_out(plan.right, d.in, d.rows, d);
-    lay_out(plan.result, d.out, d.rows, d);
+    lay_out(plan.left, type, d.in, d.out, d);
+    lay_out(plan.right, type, d.in, d.rows, d);
+    lay_out(plan.result, d.types.y, d.out, d.rows, d);
     set(plan, CUBLASLT_MATMUL_DESC_TRANSA, transposed, d);
   } else if (d.pass == Pass::kData) {
-    lay_out(plan.left, d.in, d.out, d);
-    lay_out(plan.right, d.out, d.rows, d);
-    lay_out(plan.result, d.in, d.rows, d);
+    lay_out(plan.left, type, d.in, d.out, d);
+    lay_out(plan.right, type, d.out, d.rows, d);
+    lay_out(plan.result, type, d.in, d.rows, d);
   } else {
-    lay_out(plan.left, d.in, d.rows, d);
-    lay_out(plan.right, d.out, d.rows, d);
-    lay_out(plan.result, d.in, d.out, d);
+    lay_out(plan.left, type, d.in, d.rows, d);
+    lay_out(plan.right, type, d.out, d.rows, d);
+    lay_out(plan.result, d.types.d_w, d.in, d.out, d);
     set(plan, CUBLASLT_MATMUL_DESC_TRANSB, transposed, d);
   }
   set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(d), d);
+  if (d.bias) set(plan, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, to_cuda(d.types.bias), d);
   return plan;
 }
 
@@ -86,7 +93,7 @@ void choose(Plan& plan, cublasLtHandle_t handle, const Dense& d) {
   const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace, d);
   prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, d);
-  // Segments begin at 64 bytes, rows at any float.
+  // Segments and buffers begin at 64 bytes, rows at any element.
   const std::uint32_t alignment = 64;
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment, d);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment, d);
@@ -106,9 +113,9 @@ void run(Plan& plan, cublasLtHandle_t handle, const Dense& d, const Operands& o,
          cudaStream_t stream) {
   const float one = 1;
   const float zero = 0;
-  const float* left = d.pass == Pass::kWeights ? o.x : o.w;
-  const float* right = d.pass == Pass::kForward ? o.x : o.y;
-  float* result = o.y;
+  const void* left = d.pass == Pass::kWeights ? o.x : o.w;
+  const void* right = d.pass == Pass::kForward ? o.x : o.y;
+  void* result = o.y;
   if (d.pass == Pass::kData) result = o.x;
   if (d.pass == Pass::kWeights) result = o.w;
   if (d.bias) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias, d);

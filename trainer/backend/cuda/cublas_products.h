@@ -7,7 +7,7 @@
 
 namespace coxswain::backend::cuda {
 
-// Resource. Matrix products by cuBLASLt, in float32, without sums whose order changes.
+// Resource. Matrix products by cuBLASLt, with sums in float32 whose order doesn't change.
 class CublasProducts {
  public:
   CublasProducts();

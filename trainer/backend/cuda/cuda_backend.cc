@@ -50,27 +50,12 @@ std::string model_of(int device) {
 constexpr std::uint64_t kUpdate = 301;  // word of a step
 std::uint64_t word(const void* address) { return std::bit_cast<std::uint64_t>(address); }
 
-void require_supported(const graph::Program& program) {
-  const auto is_float = [](const graph::Edge& e) { return e.type == tensor::DataType::kFloat32; };
-  if (!std::ranges::all_of(program.edges, is_float)) {
-    throw Error(ExitCode::kBadInput,
-                "[cuda] device cuda computes in fp32 alone in this version: say precision: fp32, "
-                "or device: cpu");
-  }
-  for (const graph::Node& node : program.graph.nodes) {
-    if (node.groups == 1) continue;
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[cuda] layer {}: device cuda has no convolution in groups in this "
-                            "version: say device: cpu",
-                            node.name));
-  }
-}
-
 std::uint64_t hash_of(const optim::UpdateRule& rule) {
   tensor::Fnv1a hash;
   for (const auto choice :
        {static_cast<std::uint32_t>(rule.kind), static_cast<std::uint32_t>(rule.form),
-        static_cast<std::uint32_t>(rule.decay_scope), static_cast<std::uint32_t>(rule.centered)})
+        static_cast<std::uint32_t>(rule.decay_scope), static_cast<std::uint32_t>(rule.centered),
+        static_cast<std::uint32_t>(rule.rounds_to_half)})
     hash.add(choice);
   for (const float value : {rule.weight_decay, rule.beta2, rule.epsilon, rule.statistic_momentum})
     hash.add(std::bit_cast<std::uint32_t>(value));
@@ -95,7 +80,6 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<Executable> prepare(const graph::Program& program,
                                       Parameters& parameters) override {
-    require_supported(program);
     shared_.steps.forget();
     return std::make_unique<cuda::CudaExecutable>(shared_, program, parameters);
   }
@@ -135,7 +119,6 @@ class CudaBackend final : public Backend {
 };
 
 tensor::ParameterLayout CudaBackend::layout(const graph::Program& training, LayoutKind kind) {
-  require_supported(training);
   std::vector<tensor::Segment> segments;
   for (const graph::Parameter& parameter : training.parameters) {
     tensor::Segment segment{.name = parameter.name, .kind = parameter.kind, .dims = parameter.dims};

@@ -6,9 +6,10 @@
 
 namespace coxswain::backend {
 
-// One GPU: `device` of those that the process sees. Activations are (N, H, W, C), weights
-// (K, R, S, C); everything is float32 without TF32, in an order that is always the same. Throws
-// Error in one line where there is no such GPU or no driver.
+// One GPU: `device` of those that the process sees. Activations are (N, H, W, C), of the types that
+// the program gives them, weights (K, R, S, C); sums are made in float32 or double, without TF32,
+// in an order that is always the same. Throws Error in one line where there is no such GPU or no
+// driver.
 std::unique_ptr<Backend> make_cuda_backend(int device);
 
 // Those that this process sees; 0 without a driver, or where the program was built without CUDA.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "trainer/backend/cuda/kernels/element.h"
 #include "trainer/backend/cuda/weight_layout.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/device_span.h"
@@ -15,6 +16,17 @@ namespace {
 
 // Words of a step.
 enum : std::uint64_t { kLoad = 201, kRun, kWriteSums };
+
+// Of an array on the host.
+void to_floats(const Array& from, std::span<float> to) {
+  with_type(from.type, [&]<class T>(std::type_identity<T>) {
+    std::copy_n(from.as<const T>(), to.size(), to.begin());
+  });
+}
+
+void from_floats(std::span<const float> from, const Array& to) {
+  with_type(to.type, [&]<class T>(std::type_identity<T>) { std::ranges::copy(from, to.as<T>()); });
+}
 
 std::vector<int> last_reads_of(const graph::Program& program) {
   std::vector<int> last(program.edges.size(), -1);
@@ -88,8 +100,8 @@ void CudaExecutable::record(Parameters& parameters) {
                       .sums = reinterpret_cast<DeviceSums*>(sums_.data()),
                       .edges = {},
                       .moments = std::vector<int>(program_.graph.nodes.size(), -1)};
-  for (const graph::Edge& edge : program_.edges)
-    recording.edges.push_back(tape_.new_floats(edge.shape.elements()));
+  for (int edge = 0; edge < std::ssize(program_.edges); ++edge)
+    recording.edges.push_back(tape_.new_array(shape_of(edge).elements(), type_of(program_, edge)));
   tape_.touch(recording.edges[0]);
   for (const graph::Step& step : program_.steps) record_step(recording, step);
   edges_ = std::move(recording.edges);
@@ -107,14 +119,14 @@ void CudaExecutable::load(const Batch& batch) {
     throw Error(ExitCode::kBadInput, "[backend] mixup and cutmix are not in device: cuda yet");
   bind();
   next_step_ = 0;
-  const tensor::Shape& shape = program_.graph.input().shape;
+  const tensor::Shape& shape = shape_of(0);
   const Places places(shape);
   const bool enqueues = asks(kLoad, 0);
   pack(batch, places, shared_.steps.take(places.size));
   shared_.steps.send(input_.data());
   if (!enqueues) return;
   normalise(shared_.queue, batch_.bytes, batch_.table, shape.n * shape.h * shape.w, shape.c,
-            tape_.addresses().at(edges_[0]));
+            array_of(0));
 }
 
 bool CudaExecutable::asks(std::uint64_t what, std::uint64_t of) const {
@@ -145,30 +157,31 @@ void CudaExecutable::write_sums(const tensor::Slice& control) const {
 }
 
 std::vector<float> CudaExecutable::fetch(int edge) {
-  const tensor::Shape& shape = program_.edges[static_cast<std::size_t>(edge)].shape;
-  const auto count = static_cast<std::size_t>(shape.elements());
-  const PinnedMemory host(count * sizeof(float));
+  const tensor::Shape& shape = shape_of(edge);
+  const Array from = array_of(edge);
+  std::vector<float> stored(static_cast<std::size_t>(shape.elements()));
+  const PinnedMemory host(stored.size() * static_cast<std::size_t>(tensor::size_of(from.type)));
   const cudaStream_t stream = shared_.queue.stream;
-  check(cudaMemcpyAsync(host.data(), tape_.addresses().at(edges_[static_cast<std::size_t>(edge)]),
-                        host.size(), cudaMemcpyDeviceToHost, stream),
+  check(cudaMemcpyAsync(host.data(), from.data, host.size(), cudaMemcpyDeviceToHost, stream),
         "bringing an edge to the host");
   check(cudaStreamSynchronize(stream), "waiting for an edge");
-  std::vector<float> values(count);
-  transpose(std::span(reinterpret_cast<const float*>(host.data()), count), values,
-            shape.h * shape.w, shape.c);
+  to_floats({host.data(), from.type}, stored);
+  std::vector<float> values(stored.size());
+  transpose(stored, values, shape.h * shape.w, shape.c);
   return values;
 }
 
 void CudaExecutable::store(int edge, std::span<const float> values) {
   bind();
   if (next_step_ > last_reads_[static_cast<std::size_t>(edge)]) return;
-  const tensor::Shape& shape = program_.edges[static_cast<std::size_t>(edge)].shape;
-  const PinnedMemory host(values.size_bytes());
-  transpose(values, std::span(reinterpret_cast<float*>(host.data()), values.size()), shape.c,
-            shape.h * shape.w);
+  const tensor::Shape& shape = shape_of(edge);
+  const Array to = array_of(edge);
+  std::vector<float> stored(values.size());
+  transpose(values, stored, shape.c, shape.h * shape.w);
+  const PinnedMemory host(stored.size() * static_cast<std::size_t>(tensor::size_of(to.type)));
+  from_floats(stored, {host.data(), to.type});
   const cudaStream_t stream = shared_.queue.stream;
-  check(cudaMemcpyAsync(tape_.addresses().at(edges_[static_cast<std::size_t>(edge)]), host.data(),
-                        host.size(), cudaMemcpyHostToDevice, stream),
+  check(cudaMemcpyAsync(to.data, host.data(), host.size(), cudaMemcpyHostToDevice, stream),
         "copying an edge to the device");
 }
 

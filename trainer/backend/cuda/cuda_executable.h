@@ -40,6 +40,12 @@ class CudaExecutable final : public Executable {
  private:
   void record(Parameters& parameters);
   void bind();
+  const tensor::Shape& shape_of(int edge) const {
+    return program_.edges[static_cast<std::size_t>(edge)].shape;
+  }
+  Array array_of(int edge) const {
+    return tape_.addresses().at(edges_[static_cast<std::size_t>(edge)]);
+  }
   bool asks(std::uint64_t what, std::uint64_t of) const;
 
   Shared& shared_;

@@ -17,7 +17,7 @@ constexpr std::size_t kBytes = sizeof(float);
 constexpr std::size_t kMostStaged = std::size_t{4} << 20;
 
 // Words of a step.
-enum : std::uint64_t { kFill = 101, kCopy, kAdd, kWrite };
+enum : std::uint64_t { kFill = 101, kCopy, kAdd, kMultiply, kWrite };
 std::uint64_t word(const void* address) { return std::bit_cast<std::uint64_t>(address); }
 
 }  // namespace
@@ -92,6 +92,16 @@ void CudaMemory::add(const tensor::Slice& into, const tensor::Slice& from) {
   const auto span = device_span(into);
   if (!steps_.asks({kAdd, word(span.data()), word(device_span(from).data()), span.size()})) return;
   add_into(queue_, span.data(), device_span(from).data(), std::ssize(span));
+}
+
+// The factor may be another each time that a recorded step is made.
+void CudaMemory::multiply(const tensor::Slice& of, float by) {
+  const auto span = device_span(of);
+  const bool enqueues = steps_.asks({kMultiply, word(span.data()), span.size()});
+  std::memcpy(steps_.take(sizeof(by)), &by, sizeof(by));
+  steps_.send(factor_.data());
+  if (enqueues)
+    scale(queue_, span.data(), reinterpret_cast<const float*>(factor_.data()), std::ssize(span));
 }
 
 void CudaMemory::write(std::span<const float> from, const tensor::Slice& to) {

@@ -20,6 +20,7 @@ class CudaMemory final : public tensor::Memory {
   void fill(const tensor::Slice& to, float value) override;
   void copy(const tensor::Slice& from, const tensor::Slice& to) override;
   void add(const tensor::Slice& into, const tensor::Slice& from) override;
+  void multiply(const tensor::Slice& of, float by) override;
   void write(std::span<const float> from, const tensor::Slice& to) override;
   Snapshot snapshot(const tensor::Slice& from) override;
 
@@ -29,6 +30,7 @@ class CudaMemory final : public tensor::Memory {
 
   Queue queue_;
   StepGraphs& steps_;
+  DeviceMemory factor_{sizeof(float), "a factor"};
   std::shared_ptr<Pool> pool_;
 };
 

@@ -34,7 +34,8 @@ CudnnConvolutions::CudnnConvolutions() : handle_(std::make_unique<Handle>()) {
 
 CudnnConvolutions::~CudnnConvolutions() = default;
 
-// Where no engine adds bias and activation by itself, a kernel of ours does.
+// Where no engine adds bias and activation by itself, a kernel of ours does, which wants the bias
+// wide.
 Product CudnnConvolutions::prepare(const Convolution& d) {
   const cudnnHandle_t handle = handle_->handle;
   auto plan = std::make_shared<CudnnPlan>(d);
@@ -49,10 +50,17 @@ Product CudnnConvolutions::prepare(const Convolution& d) {
   }
   const Product product = to_product(std::move(plan), handle);
   if (!d.bias && !d.relu) return product;
-  return {product.workspace, [product, d](const Operands& o, void* scratch, const Queue& queue) {
+  constexpr std::size_t kAlign = 256;
+  const std::size_t used = (product.workspace + kAlign - 1) / kAlign * kAlign;
+  const std::size_t workspace = used + static_cast<std::size_t>(d.y.c) * sizeof(float);
+  return {workspace, [product, d, used](const Operands& o, void* scratch, const Queue& queue) {
             product.run(o, scratch, queue);
-            add_bias(queue, o.y, o.bias, d.relu ? Activation::kRelu : Activation::kNone,
-                     d.y.n * d.y.h * d.y.w, d.y.c);
+            const bool narrow = d.bias && d.types.bias != tensor::DataType::kFloat32;
+            const Array wide{static_cast<std::byte*>(scratch) + used};
+            if (narrow) convert(queue, {const_cast<void*>(o.bias), d.types.bias}, wide, d.y.c);
+            add_bias(queue, {o.y, d.types.y},
+                     narrow ? wide.as<const float>() : static_cast<const float*>(o.bias),
+                     d.relu ? Activation::kRelu : Activation::kNone, d.y.n * d.y.h * d.y.w, d.y.c);
           }};
 }
 

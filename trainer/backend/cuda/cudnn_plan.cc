@@ -36,18 +36,23 @@ Dims strides_of(const Dims& dims) {
 }
 
 Dims dims_of(const tensor::Shape& s) { return {s.n, s.c, s.h, s.w}; }
-Dims weight_dims(const Convolution& d) { return {d.y.c, d.x.c, d.kernel, d.kernel}; }
+Dims weight_dims(const Convolution& d) { return {d.y.c, d.x.c / d.groups, d.kernel, d.kernel}; }
 
-Tensor input(Plan& plan, const char* name, const Dims& dims) {
-  return plan.graph.tensor(
-      Tensor_attributes().set_name(name).set_dim(dims).set_stride(strides_of(dims)));
+fe::DataType_t to_cudnn(tensor::DataType type) {
+  if (type == tensor::DataType::kBFloat16) return fe::DataType_t::BFLOAT16;
+  return type == tensor::DataType::kFloat16 ? fe::DataType_t::HALF : fe::DataType_t::FLOAT;
 }
 
-void output(const Tensor& tensor, const Dims& dims) {
-  tensor->set_output(true)
-      .set_dim(dims)
-      .set_stride(strides_of(dims))
-      .set_data_type(fe::DataType_t::FLOAT);
+Tensor input(Plan& plan, const char* name, const Dims& dims, tensor::DataType type) {
+  return plan.graph.tensor(Tensor_attributes()
+                               .set_name(name)
+                               .set_dim(dims)
+                               .set_stride(strides_of(dims))
+                               .set_data_type(to_cudnn(type)));
+}
+
+void output(const Tensor& tensor, const Dims& dims, tensor::DataType type) {
+  tensor->set_output(true).set_dim(dims).set_stride(strides_of(dims)).set_data_type(to_cudnn(type));
 }
 
 template <class Attributes>
@@ -60,11 +65,11 @@ Attributes window(const Convolution& d) {
 }
 
 void describe_forward(Plan& plan, const Convolution& d) {
-  plan.x = input(plan, "x", dims_of(d.x));
-  plan.w = input(plan, "w", weight_dims(d));
+  plan.x = input(plan, "x", dims_of(d.x), d.types.x);
+  plan.w = input(plan, "w", weight_dims(d), d.types.x);
   plan.y = plan.graph.conv_fprop(plan.x, plan.w, window<fe::graph::Conv_fprop_attributes>(d));
   if (d.bias) {
-    plan.bias = input(plan, "bias", {1, d.y.c, 1, 1});
+    plan.bias = input(plan, "bias", {1, d.y.c, 1, 1}, d.types.bias);
     plan.y = plan.graph.pointwise(
         plan.y, plan.bias, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
   }
@@ -72,7 +77,7 @@ void describe_forward(Plan& plan, const Convolution& d) {
     plan.y = plan.graph.pointwise(
         plan.y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
   }
-  output(plan.y, dims_of(d.y));
+  output(plan.y, dims_of(d.y), d.types.y);
 }
 
 void describe(Plan& plan, const Convolution& d) {
@@ -80,15 +85,15 @@ void describe(Plan& plan, const Convolution& d) {
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   if (d.pass == Pass::kForward) return describe_forward(plan, d);
-  plan.y = input(plan, "dy", dims_of(d.y));
+  plan.y = input(plan, "dy", dims_of(d.y), d.types.x);
   if (d.pass == Pass::kData) {
-    plan.w = input(plan, "w", weight_dims(d));
+    plan.w = input(plan, "w", weight_dims(d), d.types.x);
     plan.x = plan.graph.conv_dgrad(plan.y, plan.w, window<fe::graph::Conv_dgrad_attributes>(d));
-    return output(plan.x, dims_of(d.x));
+    return output(plan.x, dims_of(d.x), d.types.x);
   }
-  plan.x = input(plan, "x", dims_of(d.x));
+  plan.x = input(plan, "x", dims_of(d.x), d.types.x);
   plan.w = plan.graph.conv_wgrad(plan.y, plan.x, window<fe::graph::Conv_wgrad_attributes>(d));
-  output(plan.w, weight_dims(d));
+  output(plan.w, weight_dims(d), d.types.d_w);
 }
 
 fe::error_t plan_for(fe::graph::Graph& graph, const CudnnDevice& described) {
@@ -116,11 +121,14 @@ std::string CudnnPlan::build(const CudnnDevice& device) {
   if (result.is_good())
     result = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
   if (!result.is_good()) return result.get_message();
-  // In float32 the tensor cores compute in TF32.
-  graph.deselect_numeric_notes(
-      {fe::NumericalNote_t::NONDETERMINISTIC, fe::NumericalNote_t::TENSOR_CORE,
-       fe::NumericalNote_t::DOWN_CONVERT_INPUTS, fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
-       fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::FFT});
+  std::vector<fe::NumericalNote_t> unwanted{
+      fe::NumericalNote_t::NONDETERMINISTIC, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
+      fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::WINOGRAD,
+      fe::NumericalNote_t::FFT};
+  // Of float32 the tensor cores make TF32.
+  if (convolution_.types.x == tensor::DataType::kFloat32)
+    unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  graph.deselect_numeric_notes(unwanted);
   result = graph.check_support();
   if (result.is_good()) result = graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
   return result.is_good() ? "" : result.get_message();
@@ -133,7 +141,7 @@ std::size_t CudnnPlan::workspace() const {
 void CudnnPlan::run(cudnnHandle_t handle, const Operands& o, void* workspace,
                     const Queue& queue) const {
   std::unordered_map<Tensor, void*> pack{{graph_->x, o.x}, {graph_->w, o.w}, {graph_->y, o.y}};
-  if (graph_->bias) pack[graph_->bias] = const_cast<float*>(o.bias);
+  if (graph_->bias) pack[graph_->bias] = const_cast<void*>(o.bias);
   cudnnSetStream(handle, queue.stream);
   fe::error_t result = graph_->graph.execute(handle, pack, workspace);
   if (result.is_good()) return;
@@ -142,9 +150,12 @@ void CudnnPlan::run(cudnnHandle_t handle, const Operands& o, void* workspace,
 }
 
 std::string to_text(const Convolution& d) {
-  return fmt::format("a convolution of {} to {} with kernel {}, stride {}, pad {} and {} ({}{}{})",
-                     tensor::to_text(d.x), tensor::to_text(d.y), d.kernel, d.stride, d.pad,
-                     d.pad_after, words_of(d.pass), d.bias ? ", bias" : "", d.relu ? ", relu" : "");
+  return fmt::format(
+      "a convolution of {} {} to {} with kernel {}, stride {}, pad {} and {}{} "
+      "({}{}{})",
+      name_of(d.types.x), tensor::to_text(d.x), tensor::to_text(d.y), d.kernel, d.stride, d.pad,
+      d.pad_after, d.groups == 1 ? "" : fmt::format(", groups {}", d.groups), words_of(d.pass),
+      d.bias ? ", bias" : "", d.relu ? ", relu" : "");
 }
 
 }  // namespace coxswain::backend::cuda

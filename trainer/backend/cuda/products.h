@@ -9,6 +9,7 @@
 #include <string>
 
 #include "trainer/backend/cuda/kernels/kernels.h"
+#include "trainer/tensor/data_type.h"
 #include "trainer/tensor/shape.h"
 
 // What libraries compute: convolutions and matrix products. The description of each is a value; a
@@ -16,6 +17,14 @@
 namespace coxswain::backend::cuda {
 
 enum class Pass { kForward, kData, kWeights };
+
+// Value. Of what a product reads and writes; d_x and d_y are as x. Sums are made in float32.
+struct Types {
+  tensor::DataType x = tensor::DataType::kFloat32;  // and w
+  tensor::DataType y = tensor::DataType::kFloat32;
+  tensor::DataType bias = tensor::DataType::kFloat32;
+  tensor::DataType d_w = tensor::DataType::kFloat32;
+};
 
 // (N, H, W, C) and (K, R, S, C). kForward: y = x * w [+ bias] [relu]; kData: d_x; kWeights: d_w.
 struct Convolution {
@@ -26,8 +35,10 @@ struct Convolution {
   int stride = 1;
   int pad = 0;        // before the first row and column
   int pad_after = 0;  // the last
+  int groups = 1;     // outputs of one read x.c / groups channels: so many w has
   bool bias = false;  // of kForward
   bool relu = false;  // of kForward
+  Types types = {};
 };
 
 // x (rows, in), w (out, in), y (rows, out); passes as above.
@@ -38,15 +49,16 @@ struct Dense {
   std::int64_t out = 0;
   bool bias = false;
   bool relu = false;
+  Types types = {};
 };
 
 // View. What a product reads and writes, on the device. x, w and y stand for their gradients where
 // the pass is about those.
 struct Operands {
-  float* x = nullptr;
-  float* w = nullptr;
-  float* y = nullptr;
-  const float* bias = nullptr;
+  void* x = nullptr;
+  void* w = nullptr;
+  void* y = nullptr;
+  const void* bias = nullptr;
 };
 
 // A product made ready for one description: enqueues, and allocates nothing. `workspace` points to

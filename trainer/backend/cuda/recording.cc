@@ -44,11 +44,11 @@ void record_sum(Recording& r, std::vector<int> parts, Activation activation, int
     std::size_t next = 0;
     while (next < parts.size()) {
       Parts some;
-      if (next > 0) some.from[static_cast<std::size_t>(some.count++)] = at.at(out);
+      if (next > 0) some.from[static_cast<std::size_t>(some.count++)] = at.at(out).data;
       while (next < parts.size() && some.count < Parts::kMost)
-        some.from[static_cast<std::size_t>(some.count++)] = at.at(parts[next++]);
+        some.from[static_cast<std::size_t>(some.count++)] = at.at(parts[next++]).data;
       const bool last = next == parts.size();
-      join(queue, some, last ? activation : Activation::kNone, last ? at.at(y) : nullptr,
+      join(queue, some, last ? activation : Activation::kNone, last ? at.at(y) : Array(),
            at.at(out), count);
     }
   });
@@ -171,11 +171,11 @@ void record_dropout(Recording& r, const Step& step, const StepBuffers& b) {
   const int from = step.kind == StepKind::kForward ? b.inputs[0] : b.d_y;
   const Shape shape = node.shape;
   if (!r.program.training) {
+    const std::int64_t bytes = shape.elements() * tensor::size_of(r.tape.type_of(b.out));
     r.tape.add({from, b.out}, [=, &queue = r.queue](const Addresses& at) {
-      const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeof(float);
-      check(
-          cudaMemcpyAsync(at.at(b.out), at.at(from), bytes, cudaMemcpyDeviceToDevice, queue.stream),
-          "copying on the device");
+      check(cudaMemcpyAsync(at.at<void>(b.out), at.at<void>(from), static_cast<std::size_t>(bytes),
+                            cudaMemcpyDeviceToDevice, queue.stream),
+            "copying on the device");
     });
     return;
   }
@@ -192,16 +192,16 @@ void record_loss(Recording& r, const Step& step, const StepBuffers& b) {
   const float smoothing = node.label_smoothing;
   if (step.kind == StepKind::kForward) {
     const int rows = r.tape.new_buffer(2 * logits.n * static_cast<std::int64_t>(sizeof(double)));
-    r.tape.add({b.inputs[0], rows},
-               [=, &queue = r.queue, batch = r.batch, sums = r.sums](const Addresses& at) {
-                 softmax_cross_entropy(queue, batch.inputs, batch.labels, logits.n, logits.c,
-                                       smoothing, at.at(b.inputs[0]), at.at<double>(rows), sums);
-               });
+    r.tape.add({b.inputs[0], rows}, [=, &queue = r.queue, batch = r.batch,
+                                     sums = r.sums](const Addresses& at) {
+      softmax_cross_entropy(queue, batch.inputs, batch.labels, logits.n, logits.c, smoothing,
+                            at.at<float>(b.inputs[0]), at.at<double>(rows), sums);
+    });
     return;
   }
   r.tape.add({b.inputs[0], b.out}, [=, &queue = r.queue, batch = r.batch](const Addresses& at) {
     softmax_cross_entropy_gradient(queue, batch.inputs, batch.labels, logits.n, logits.c, smoothing,
-                                   at.at(b.inputs[0]), at.at(b.out));
+                                   at.at<float>(b.inputs[0]), at.at(b.out));
   });
 }
 
@@ -246,16 +246,74 @@ void record_operation(Recording& r, const Step& step, const StepBuffers& b) {
   }
 }
 
+void record_kernels(Recording& r, const Step& step) {
+  if (step.kind == StepKind::kJoinGradients) return record_join(r, step);
+  record_operation(r, step, buffers_of(r, step));
+}
+
+// Kernels have operands of one type. The logits are float32 beside narrow ones: where that is not
+// the kernels' own, as it is of products and the loss, the step is computed in float32. So is a sum
+// of so many that it is made in parts, which are not to be rounded.
+bool needs_float32(const Recording& r, const Step& step) {
+  const Op op = r.node(step.node).op;
+  const bool joins = step.kind == StepKind::kJoinGradients;
+  if ((joins || op == Op::kAdd) && step.reads.size() > Parts::kMost) return true;
+  if (!joins && (op == Op::kConv2d || op == Op::kDense || op == Op::kSoftmaxCrossEntropy))
+    return false;
+  std::vector<int> edges = step.reads;
+  edges.insert(edges.end(), step.writes.begin(), step.writes.end());
+  const auto differs = [&](int edge) {
+    return type_of(r.program, edge) != type_of(r.program, edges.front());
+  };
+  return std::ranges::any_of(edges, differs);
+}
+
+void record_convert(Recording& r, int from, int to, std::int64_t count) {
+  r.tape.add({from, to}, [=, &queue = r.queue](const Addresses& at) {
+    convert(queue, at.at(from), at.at(to), count);
+  });
+}
+
+void record_in_float32(Recording& r, const Step& step) {
+  const std::vector<int> buffers = r.edges;
+  const auto count_of = [&](int edge) {
+    return r.program.edges[static_cast<std::size_t>(edge)].shape.elements();
+  };
+  const auto is_narrow = [&](int edge) { return type_of(r.program, edge) != DataType::kFloat32; };
+  const auto widen = [&](int edge) {
+    return r.edges[static_cast<std::size_t>(edge)] =
+               r.tape.new_array(count_of(edge), DataType::kFloat32);
+  };
+  for (const int edge : step.reads) {
+    if (is_narrow(edge))
+      record_convert(r, buffers[static_cast<std::size_t>(edge)], widen(edge), count_of(edge));
+  }
+  for (const int edge : step.writes) {
+    if (is_narrow(edge)) widen(edge);
+  }
+  record_kernels(r, step);
+  for (const int edge : step.writes) {
+    const auto i = static_cast<std::size_t>(edge);
+    if (is_narrow(edge)) record_convert(r, r.edges[i], buffers[i], count_of(edge));
+  }
+  r.edges = buffers;
+}
+
 }  // namespace
+
+DataType type_of(const graph::Program& program, int edge) {
+  return edge == 0 ? graph::narrow_type(program.graph)
+                   : program.edges[static_cast<std::size_t>(edge)].type;
+}
 
 void record_step(Recording& r, const Step& step) {
   std::vector<int> written;
   for (const int edge : step.reads) r.tape.touch(r.edges[static_cast<std::size_t>(edge)]);
   for (const int edge : step.writes) written.push_back(r.edges[static_cast<std::size_t>(edge)]);
-  if (step.kind == StepKind::kJoinGradients) {
-    record_join(r, step);
+  if (needs_float32(r, step)) {
+    record_in_float32(r, step);
   } else {
-    record_operation(r, step, buffers_of(r, step));
+    record_kernels(r, step);
   }
   r.tape.end_step(written);
 }

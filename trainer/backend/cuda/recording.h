@@ -19,6 +19,9 @@ struct DeviceBatch {
   const float* table = nullptr;         // (C, 256)
 };
 
+// Of an edge on the device: that of the program, but images are as narrow as what is made of them.
+DataType type_of(const graph::Program& program, int edge);
+
 // A recording under way: turns the steps of a program into work on a tape. Each step re-lays what
 // it reads on its own, so that a step run alone gives what it gives in a whole pass.
 struct Recording {
@@ -51,7 +54,7 @@ void record_step(Recording& recording, const graph::Step& step);
 // By family, each in a file of its own.
 void record_product(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 Pass pass_of(graph::StepKind kind);
-Convolution convolution_of(const graph::Node& node, const tensor::Shape& input, Pass pass);
+Convolution convolution_of(const graph::Program& program, const graph::Step& step);
 void record_norm(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 void record_pool(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 

@@ -12,7 +12,8 @@ void Arena::reserve(std::int64_t bytes) {
   ++generation_;
 }
 
-int Tape::new_buffer(std::int64_t bytes) {
+int Tape::new_buffer(std::int64_t bytes, DataType type) {
+  addresses_.types_.push_back(type);
   lifetimes_.push_back({bytes, -1, -1});
   return static_cast<int>(lifetimes_.size()) - 1;
 }

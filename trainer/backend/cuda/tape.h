@@ -10,6 +10,8 @@
 
 namespace coxswain::backend::cuda {
 
+using tensor::DataType;
+
 // Resource. The memory that all executables of a backend compute in, one at a time. Grows when one
 // is prepared; then its address, and the generation, are others.
 class Arena {
@@ -26,16 +28,21 @@ class Arena {
 // The addresses of a tape's buffers while it runs.
 class Addresses {
  public:
-  template <typename T = float>
+  template <typename T>
   T* at(int buffer) const {  // null for -1
     if (buffer < 0) return nullptr;
     return reinterpret_cast<T*>(arena_ + offsets_[static_cast<std::size_t>(buffer)]);
+  }
+  Array at(int buffer) const {
+    if (buffer < 0) return {};
+    return {at<void>(buffer), types_[static_cast<std::size_t>(buffer)]};
   }
 
  private:
   friend class Tape;
   std::byte* arena_ = nullptr;
   std::vector<std::int64_t> offsets_;
+  std::vector<DataType> types_;
 };
 
 using Work = std::function<void(const Addresses&)>;
@@ -45,10 +52,12 @@ using Work = std::function<void(const Addresses&)>;
 // names.
 class Tape {
  public:
-  int new_buffer(std::int64_t bytes);
-  int new_floats(std::int64_t count) {
-    return new_buffer(count * static_cast<std::int64_t>(sizeof(float)));
+  // An array of float32 if it is one and says no other type.
+  int new_buffer(std::int64_t bytes, DataType type = DataType::kFloat32);
+  int new_array(std::int64_t count, DataType type) {
+    return new_buffer(count * tensor::size_of(type), type);
   }
+  DataType type_of(int buffer) const { return addresses_.types_[static_cast<std::size_t>(buffer)]; }
   void touch(int buffer);
 
   void end_step(const std::vector<int>& written);  // buffers that must still hold their values

@@ -20,8 +20,9 @@ std::optional<WeightOrder> weight_order(const graph::Graph& graph,
   const tensor::Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs[0])].shape;
   const std::int64_t cells =
       node.op == graph::Op::kConv2d ? std::int64_t{node.kernel} * node.kernel : in.h * in.w;
-  if (in.c == 1 || cells == 1) return std::nullopt;
-  return WeightOrder{parameter.dims[0], in.c, cells};
+  const std::int64_t channels = in.c / node.groups;
+  if (channels == 1 || cells == 1) return std::nullopt;
+  return WeightOrder{parameter.dims[0], channels, cells};
 }
 
 std::string to_layout(const WeightOrder& order) {

@@ -268,8 +268,6 @@ void check_loss_scale(const TrainerConfig& config, const ReportRule& report) {
 
 std::string lacks_on_gpu(const TrainerConfig& config) {
   const OptimizerConfig& optimizer = config.optimizer;
-  if (config.precision != Precision::kFp32) return "computes in precision: fp32 alone";
-  if (config.loss_scale != 1) return "has no lossScale";
   if (is_layerwise(optimizer.name)) return fmt::format("has no {}", word(optimizer.name));
   if (optimizer.clip_global_norm) return "has no optimizer.clipGlobalNorm";
   if (optimizer.ema_decay > 0) return "has no ema.decay";

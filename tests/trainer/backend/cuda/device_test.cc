@@ -179,15 +179,6 @@ TEST(CudaBackend, says_in_one_line_that_there_is_no_gpu) {
               HasSubstr("GPU 1 is wanted, but this process sees 1"));
 }
 
-TEST(CudaBackend, refuses_what_it_has_no_kernels_for) {
-  const auto cuda = backend::make_cuda_backend(0);
-  EXPECT_THAT(message_of([&] {
-                ModelRun run(*cuda, model_of(operation_cases()[0]),
-                             {.precision = Precision::kBf16});
-              }),
-              HasSubstr("say precision: fp32"));
-}
-
 TEST(CudaBackend, says_how_much_memory_was_wanted_and_for_what) {
   const auto cuda = backend::make_cuda_backend(0);
   const std::size_t before = cuda_host::allocated();

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 
 #include "trainer/backend/cuda/cudnn_plan.h"
 #include "trainer/backend/cuda/recording.h"
@@ -63,17 +64,14 @@ CudnnDevice described(const Device& device) {
   return {.properties = properties.dump(), .capability = device.capability};
 }
 
-// Of a training step, each once, by its text.
-void collect(const graph::ModelInfo& model, std::int64_t batch,
+// Of a training step of 64 images, each once, by its text.
+void collect(const graph::Graph& model, Precision precision,
              std::map<std::string, Convolution>& found) {
-  const graph::Program program = graph::compile(model.build(model.input, model.classes, 0), batch,
-                                                Precision::kFp32, graph::Mode::kTraining);
+  const graph::Program program = graph::compile(model, 64, precision, graph::Mode::kTraining);
   for (const graph::Step& step : program.steps) {
     const graph::Node& node = program.graph.nodes[static_cast<std::size_t>(step.node)];
     if (node.op != graph::Op::kConv2d || step.kind == graph::StepKind::kJoinGradients) continue;
-    const graph::Node& input = program.graph.nodes[static_cast<std::size_t>(node.inputs[0])];
-    const Convolution convolution =
-        convolution_of(node, input.shape, backend::cuda::pass_of(step.kind));
+    const Convolution convolution = backend::cuda::convolution_of(program, step);
     found.emplace(to_text(convolution), convolution);
   }
 }
@@ -85,15 +83,35 @@ std::string refusal_of(Convolution convolution, const CudnnDevice& device) {
   return CudnnPlan(convolution).build(device);
 }
 
-class CudaPlans : public testing::TestWithParam<Device> {};
+class CudaPlans : public testing::TestWithParam<std::tuple<Device, Precision>> {};
+
+// Convolutions in groups of the kinds that networks have: MobileNet's, EfficientNet's, ResNeXt's;
+// and one that makes the logits.
+graph::Graph grouped_model() {
+  constexpr auto kInit = graph::WeightInit::kHeNormalIn;
+  graph::Builder b({1, 3, 224, 224});
+  int x = b.relu(b.batch_norm(b.conv(0, "stem", 32, 3, 2, 1, false, kInit), "n"));
+  x = b.conv(x, "depthwise", 32, 3, 1, 1, false, kInit, 32);
+  x = b.conv(x, "wide", 96, 1, 1, 0, false, kInit);
+  x = b.conv(x, "depthwise_stride", 96, 3, 2, 1, false, kInit, 96);
+  x = b.conv(x, "depthwise_5x5", 96, 5, 2, 2, false, kInit, 96);
+  x = b.relu(b.conv(x, "biased", 96, 3, 1, 1, true, kInit, 96));
+  x = b.conv(x, "wider", 128, 1, 1, 0, false, kInit);
+  x = b.conv(x, "resnext", 128, 3, 1, 1, false, kInit, 32);
+  x = b.conv(x, "two", 256, 3, 2, 1, false, kInit, 2);
+  return b.finish(b.conv(b.global_avg_pool(x), "head", 1000, 1, 1, 0, true, kInit), 0);
+}
 
 }  // namespace
 
 TEST_P(CudaPlans, cudnn_has_an_engine_for_each_convolution_of_each_model) {
+  const auto& [properties, precision] = GetParam();
   std::map<std::string, Convolution> convolutions;
-  for (const graph::ModelInfo& model : graph::models()) collect(model, 64, convolutions);
+  for (const graph::ModelInfo& model : graph::models())
+    collect(model.build(model.input, model.classes, 0), precision, convolutions);
   EXPECT_GT(convolutions.size(), 100U);
-  const CudnnDevice device = described(GetParam());
+  collect(grouped_model(), precision, convolutions);
+  const CudnnDevice device = described(properties);
   for (const auto& [text, convolution] : convolutions)
     EXPECT_EQ(refusal_of(convolution, device), "") << text;
 }
@@ -103,8 +121,15 @@ TEST(CudnnPlan, says_what_is_wrong_with_a_device) {
   EXPECT_NE(CudnnPlan(convolution).build({.properties = "{}", .capability = 90}), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CudaPlans, testing::ValuesIn(kDevices), [](const auto& test) {
-  return "sm_" + std::to_string(test.param.capability);
-});
+std::string name_of(const testing::TestParamInfo<CudaPlans::ParamType>& test) {
+  const auto& [device, precision] = test.param;
+  return "sm_" + std::to_string(device.capability) + "_" + std::string(word(precision));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaPlans,
+                         testing::Combine(testing::ValuesIn(kDevices),
+                                          testing::Values(Precision::kFp32, Precision::kBf16,
+                                                          Precision::kFp16)),
+                         name_of);
 
 }  // namespace coxswain::test

@@ -4,9 +4,10 @@ namespace coxswain::backend::cuda {
 
 namespace {
 
+template <class T>
 struct Values {
   static constexpr int kSums = 1;
-  const float* x;
+  const T* x;
   __device__ double operator()(std::int64_t i, std::int64_t, int) const { return x[i]; }
 };
 
@@ -22,12 +23,14 @@ std::int64_t partial_sums(std::int64_t rows, std::int64_t channels) {
   return 2 * chunks_of(rows).count * channels;
 }
 
-void sum_channels(const Queue& queue, const float* x, std::int64_t rows, std::int64_t channels,
+void sum_channels(const Queue& queue, const Array& x, std::int64_t rows, std::int64_t channels,
                   double* partial, float* sums) {
-  start_partial_sums(queue, Values{x}, rows, channels, partial);
-  const cudaLaunchConfig_t config = loop_over(queue, channels);
-  check(cudaLaunchKernelEx(&config, finish_kernel, partial, channels, chunks_of(rows), sums),
-        "starting the kernel sum_channels");
+  with_type(x.type, [&]<class T>(std::type_identity<T>) {
+    start_partial_sums(queue, Values<T>{x.as<T>()}, rows, channels, partial);
+    const cudaLaunchConfig_t config = loop_over(queue, channels);
+    check(cudaLaunchKernelEx(&config, finish_kernel, partial, channels, chunks_of(rows), sums),
+          "starting the kernel sum_channels");
+  });
 }
 
 }  // namespace coxswain::backend::cuda

@@ -6,9 +6,10 @@ namespace coxswain::backend::cuda {
 namespace {
 
 // The draw goes by the element's index in (C, H, W), wherever it lies: the same as on a host.
+template <class T>
 __global__ void dropout_kernel(const StepInputs* inputs, const std::int64_t* sample_ids,
-                               std::uint32_t stream, float rate, Shape shape, const float* from,
-                               float* to) {
+                               std::uint32_t stream, float rate, Shape shape, const T* from,
+                               T* to) {
   const float scale = 1 / (1 - rate);
   const std::int64_t plane = shape.h * shape.w;
   const std::int64_t count = shape.n * plane * shape.c;
@@ -27,11 +28,14 @@ __global__ void dropout_kernel(const StepInputs* inputs, const std::int64_t* sam
 }  // namespace
 
 void dropout(const Queue& queue, const StepInputs* inputs, const std::int64_t* sample_ids,
-             std::uint32_t stream, float rate, const Shape& shape, const float* from, float* to) {
-  const cudaLaunchConfig_t config = loop_over(queue, shape.elements());
-  check(cudaLaunchKernelEx(&config, dropout_kernel, inputs, sample_ids, stream, rate, shape, from,
-                           to),
-        "starting the kernel dropout");
+             std::uint32_t stream, float rate, const Shape& shape, const Array& from,
+             const Array& to) {
+  with_type(to.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, shape.elements());
+    check(cudaLaunchKernelEx(&config, dropout_kernel<T>, inputs, sample_ids, stream, rate, shape,
+                             from.as<T>(), to.as<T>()),
+          "starting the kernel dropout");
+  });
 }
 
 }  // namespace coxswain::backend::cuda

@@ -12,14 +12,19 @@ __global__ void add_kernel(float* into, const float* from, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) into[i] += from[i];
 }
 
-__global__ void activate_kernel(Activation activation, const float* x, float* y,
-                                std::int64_t count) {
+__global__ void scale_kernel(float* values, const float* factor, std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) values[i] *= *factor;
+}
+
+template <class T>
+__global__ void activate_kernel(Activation activation, const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride())
     y[i] = activated(activation, x[i]);
 }
 
-__global__ void activate_backward_kernel(Activation activation, const float* y, const float* d_y,
-                                         float* d_x, std::int64_t count) {
+template <class T>
+__global__ void activate_backward_kernel(Activation activation, const T* y, const T* d_y, T* d_x,
+                                         std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride())
     d_x[i] = d_y[i] * derivative_at_output(activation, y[i]);
 }
@@ -27,15 +32,16 @@ __global__ void activate_backward_kernel(Activation activation, const float* y, 
 constexpr double kRootOfTwo = 1.41421356237309504880;
 constexpr double kRootOfTwoPi = 2.50662827463100050242;
 
-__global__ void gelu_kernel(const float* x, float* y, std::int64_t count) {
+template <class T>
+__global__ void gelu_kernel(const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const double value = x[i];
     y[i] = static_cast<float>(value * 0.5 * (1 + erf(value / kRootOfTwo)));
   }
 }
 
-__global__ void gelu_backward_kernel(const float* x, const float* d_y, float* d_x,
-                                     std::int64_t count) {
+template <class T>
+__global__ void gelu_backward_kernel(const T* x, const T* d_y, T* d_x, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const double value = x[i];
     const double below = 0.5 * (1 + erf(value / kRootOfTwo));
@@ -87,36 +93,42 @@ __device__ float curved_gradient(const Curve& f, float given, float d_y) {
   }
 }
 
-__global__ void curve_kernel(Curve f, const float* x, float* y, std::int64_t count) {
+template <class T>
+__global__ void curve_kernel(Curve f, const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) y[i] = curved(f, x[i]);
 }
 
-__global__ void curve_backward_kernel(Curve f, const float* given, const float* d_y, float* d_x,
+template <class T>
+__global__ void curve_backward_kernel(Curve f, const T* given, const T* d_y, T* d_x,
                                       std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride())
     d_x[i] = curved_gradient(f, given[i], d_y[i]);
 }
 
-__global__ void add_bias_kernel(float* y, const float* bias, Activation activation,
-                                std::int64_t count, std::int64_t channels) {
+template <class T>
+__global__ void add_bias_kernel(T* y, const float* bias, Activation activation, std::int64_t count,
+                                std::int64_t channels) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
-    const float value = bias == nullptr ? y[i] : y[i] + bias[i % channels];
+    float value = y[i];
+    if (bias != nullptr) value += bias[i % channels];
     y[i] = activated(activation, value);
   }
 }
 
-__global__ void join_kernel(Parts parts, Activation activation, const float* y, float* out,
+template <class T>
+__global__ void join_kernel(Parts parts, Activation activation, const T* y, T* out,
                             std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
-    float sum = parts.from[0][i];
-    for (int part = 1; part < parts.count; ++part) sum += parts.from[part][i];
+    float sum = static_cast<const T*>(parts.from[0])[i];
+    for (int part = 1; part < parts.count; ++part)
+      sum += static_cast<const T*>(parts.from[part])[i];
     out[i] =
         y == nullptr ? activated(activation, sum) : sum * derivative_at_output(activation, y[i]);
   }
 }
 
-__global__ void multiply_kernel(Factors by, const float* a, const float* b, float* y,
-                                std::int64_t count) {
+template <class T>
+__global__ void multiply_kernel(Factors by, const T* a, const T* b, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const std::int64_t sample = i / (by.pixels * by.channels);
     const std::int64_t factor = sample * by.channels + i % by.channels;
@@ -124,14 +136,15 @@ __global__ void multiply_kernel(Factors by, const float* a, const float* b, floa
   }
 }
 
-__global__ void sum_products_kernel(Factors by, const float* a, const float* b, float* out,
+template <class T>
+__global__ void sum_products_kernel(Factors by, const T* a, const T* b, T* out,
                                     std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const std::int64_t first = i / by.channels * by.pixels * by.channels;
     double sum = 0;
     for (std::int64_t pixel = 0; pixel < by.pixels; ++pixel) {
       const std::int64_t at = first + pixel * by.channels + i % by.channels;
-      sum += static_cast<double>(a[at]) * b[at];
+      sum += static_cast<double>(a[at]) * static_cast<double>(b[at]);
     }
     out[i] = static_cast<float>(sum);
   }
@@ -159,71 +172,105 @@ void add_into(const Queue& queue, float* into, const float* from, std::int64_t c
   check(cudaLaunchKernelEx(&config, add_kernel, into, from, count), "starting the kernel add");
 }
 
-void activate(const Queue& queue, Activation activation, const float* x, float* y,
+void scale(const Queue& queue, float* values, const float* factor, std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, scale_kernel, values, factor, count),
+        "starting the kernel scale");
+}
+
+void activate(const Queue& queue, Activation activation, const Array& x, const Array& y,
               std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, activate_kernel, activation, x, y, count),
-        "starting the kernel activate");
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, activate_kernel<T>, activation, x.as<T>(), y.as<T>(), count),
+          "starting the kernel activate");
+  });
 }
 
-void activate_backward(const Queue& queue, Activation activation, const float* y, const float* d_y,
-                       float* d_x, std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, activate_backward_kernel, activation, y, d_y, d_x, count),
-        "starting the kernel activate_backward");
+void activate_backward(const Queue& queue, Activation activation, const Array& y, const Array& d_y,
+                       const Array& d_x, std::int64_t count) {
+  with_type(d_x.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, activate_backward_kernel<T>, activation, y.as<T>(),
+                             d_y.as<T>(), d_x.as<T>(), count),
+          "starting the kernel activate_backward");
+  });
 }
 
-void gelu(const Queue& queue, const float* x, float* y, std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, gelu_kernel, x, y, count), "starting the kernel gelu");
+void gelu(const Queue& queue, const Array& x, const Array& y, std::int64_t count) {
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, gelu_kernel<T>, x.as<T>(), y.as<T>(), count),
+          "starting the kernel gelu");
+  });
 }
 
-void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
+void gelu_backward(const Queue& queue, const Array& x, const Array& d_y, const Array& d_x,
                    std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, gelu_backward_kernel, x, d_y, d_x, count),
-        "starting the kernel gelu_backward");
+  with_type(d_x.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, gelu_backward_kernel<T>, x.as<T>(), d_y.as<T>(), d_x.as<T>(),
+                             count),
+          "starting the kernel gelu_backward");
+  });
 }
 
-void curve(const Queue& queue, const Curve& f, const float* x, float* y, std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, curve_kernel, f, x, y, count), "starting the kernel curve");
+void curve(const Queue& queue, const Curve& f, const Array& x, const Array& y, std::int64_t count) {
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, curve_kernel<T>, f, x.as<T>(), y.as<T>(), count),
+          "starting the kernel curve");
+  });
 }
 
-void curve_backward(const Queue& queue, const Curve& f, const float* given, const float* d_y,
-                    float* d_x, std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, curve_backward_kernel, f, given, d_y, d_x, count),
-        "starting the kernel curve_backward");
+void curve_backward(const Queue& queue, const Curve& f, const Array& given, const Array& d_y,
+                    const Array& d_x, std::int64_t count) {
+  with_type(d_x.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, curve_backward_kernel<T>, f, given.as<T>(), d_y.as<T>(),
+                             d_x.as<T>(), count),
+          "starting the kernel curve_backward");
+  });
 }
 
-void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
+void add_bias(const Queue& queue, const Array& y, const float* bias, Activation activation,
               std::int64_t rows, std::int64_t channels) {
-  const cudaLaunchConfig_t config = loop_over(queue, rows * channels);
-  check(
-      cudaLaunchKernelEx(&config, add_bias_kernel, y, bias, activation, rows * channels, channels),
-      "starting the kernel add_bias");
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, rows * channels);
+    check(cudaLaunchKernelEx(&config, add_bias_kernel<T>, y.as<T>(), bias, activation,
+                             rows * channels, channels),
+          "starting the kernel add_bias");
+  });
 }
 
-void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,
-          std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, join_kernel, parts, activation, y, out, count),
-        "starting the kernel join");
+void join(const Queue& queue, const Parts& parts, Activation activation, const Array& y,
+          const Array& out, std::int64_t count) {
+  with_type(out.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, join_kernel<T>, parts, activation, y.as<T>(), out.as<T>(),
+                             count),
+          "starting the kernel join");
+  });
 }
 
-void multiply(const Queue& queue, const Factors& by, const float* a, const float* b, float* y,
+void multiply(const Queue& queue, const Factors& by, const Array& a, const Array& b, const Array& y,
               std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, multiply_kernel, by, a, b, y, count),
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(
+        cudaLaunchKernelEx(&config, multiply_kernel<T>, by, a.as<T>(), b.as<T>(), y.as<T>(), count),
         "starting the kernel multiply");
+  });
 }
 
-void sum_products(const Queue& queue, const Factors& by, const float* a, const float* b,
-                  float* out, std::int64_t count) {
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, sum_products_kernel, by, a, b, out, count),
-        "starting the kernel sum_products");
+void sum_products(const Queue& queue, const Factors& by, const Array& a, const Array& b,
+                  const Array& out, std::int64_t count) {
+  with_type(out.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, sum_products_kernel<T>, by, a.as<T>(), b.as<T>(), out.as<T>(),
+                             count),
+          "starting the kernel sum_products");
+  });
 }
 
 void add_in_order(const Queue& queue, const Additions& additions, float* first, std::int64_t stride,

@@ -7,11 +7,13 @@
 
 #include "trainer/graph/graph.h"
 #include "trainer/optim/update_rule.h"
+#include "trainer/tensor/data_type.h"
 #include "trainer/tensor/shape.h"
 
-// Kernels of our own. Each function enqueues and returns. Pointers are the device's, floats unless
-// they say otherwise; activations are (N, H, W, C). Sums are made in double and in an order that
-// the shapes alone fix: no multiprocessor count and no timing changes a bit.
+// Kernels of our own. Each function enqueues and returns. Pointers are the device's; activations
+// are (N, H, W, C), the arrays of one call of one type unless it says otherwise. Whatever the type,
+// what is computed is a float, which is rounded once as it is written. Sums are made in double and
+// in an order that the shapes alone fix: no multiprocessor count and no timing changes a bit.
 namespace coxswain::backend::cuda {
 
 using graph::Activation;
@@ -21,6 +23,17 @@ using tensor::Shape;
 struct Queue {
   cudaStream_t stream = nullptr;
   int multiprocessors = 1;
+};
+
+// View. Elements on the device.
+struct Array {
+  void* data = nullptr;
+  tensor::DataType type = tensor::DataType::kFloat32;
+
+  template <class Element>
+  Element* as() const {
+    return static_cast<Element*>(data);
+  }
 };
 
 // What a captured step reads anew each time it is replayed, beside images and labels.
@@ -42,12 +55,13 @@ struct DeviceSums {
 // elementwise.cu
 void fill(const Queue& queue, float* out, float value, std::int64_t count);
 void add_into(const Queue& queue, float* into, const float* from, std::int64_t count);
-void activate(const Queue& queue, Activation activation, const float* x, float* y,
+void scale(const Queue& queue, float* values, const float* factor, std::int64_t count);
+void activate(const Queue& queue, Activation activation, const Array& x, const Array& y,
               std::int64_t count);
-void activate_backward(const Queue& queue, Activation activation, const float* y, const float* d_y,
-                       float* d_x, std::int64_t count);
-void gelu(const Queue& queue, const float* x, float* y, std::int64_t count);
-void gelu_backward(const Queue& queue, const float* x, const float* d_y, float* d_x,
+void activate_backward(const Queue& queue, Activation activation, const Array& y, const Array& d_y,
+                       const Array& d_x, std::int64_t count);
+void gelu(const Queue& queue, const Array& x, const Array& y, std::int64_t count);
+void gelu_backward(const Queue& queue, const Array& x, const Array& d_y, const Array& d_x,
                    std::int64_t count);
 // Sigmoid, SiLU, HardSwish, HardSigmoid and Clip. `given` is x or y, as the operation's row says.
 struct Curve {
@@ -55,31 +69,31 @@ struct Curve {
   float low = 0;
   float high = 0;
 };
-void curve(const Queue& queue, const Curve& f, const float* x, float* y, std::int64_t count);
-void curve_backward(const Queue& queue, const Curve& f, const float* given, const float* d_y,
-                    float* d_x, std::int64_t count);
-// y += bias, of (rows, channels), then the activation; a null bias is none.
-void add_bias(const Queue& queue, float* y, const float* bias, Activation activation,
+void curve(const Queue& queue, const Curve& f, const Array& x, const Array& y, std::int64_t count);
+void curve_backward(const Queue& queue, const Curve& f, const Array& given, const Array& d_y,
+                    const Array& d_x, std::int64_t count);
+// y += bias, floats, of (rows, channels), then the activation; a null bias is none.
+void add_bias(const Queue& queue, const Array& y, const float* bias, Activation activation,
               std::int64_t rows, std::int64_t channels);
 // out = (parts[0] + parts[1] + ...), then activation(out), or with `y` times its derivative at y.
 struct Parts {
   static constexpr int kMost = 8;
-  std::array<const float*, kMost> from = {};
+  std::array<const void*, kMost> from = {};  // of out's type
   int count = 0;
 };
-void join(const Queue& queue, const Parts& parts, Activation activation, const float* y, float* out,
-          std::int64_t count);
+void join(const Queue& queue, const Parts& parts, Activation activation, const Array& y,
+          const Array& out, std::int64_t count);
 // y = a * b; b is (N, C) where it is not (N, pixels, C).
 struct Factors {
   std::int64_t pixels = 1;
   std::int64_t channels = 1;
   bool of_pixels = false;
 };
-void multiply(const Queue& queue, const Factors& by, const float* a, const float* b, float* y,
+void multiply(const Queue& queue, const Factors& by, const Array& a, const Array& b, const Array& y,
               std::int64_t count);
 // out (N, C) = a * b summed over pixels.
-void sum_products(const Queue& queue, const Factors& by, const float* a, const float* b, float* out,
-                  std::int64_t count);
+void sum_products(const Queue& queue, const Factors& by, const Array& a, const Array& b,
+                  const Array& out, std::int64_t count);
 // parts[into] += parts[from] for each pair, in order; part p are the floats at first + p * stride.
 struct Additions {
   static constexpr int kMost = 256;
@@ -96,16 +110,18 @@ void add_in_order(const Queue& queue, const Additions& additions, float* first, 
 // layout.cu
 // bytes (N, H, W, C) and what each value of a channel becomes, (C, 256).
 void normalise(const Queue& queue, const std::uint8_t* bytes, const float* table,
-               std::int64_t pixels, std::int64_t channels, float* out);
+               std::int64_t pixels, std::int64_t channels, const Array& out);
+// Of another type; one of the two is float32.
+void convert(const Queue& queue, const Array& from, const Array& to, std::int64_t count);
 // (outer, a, b) -> (outer, b, a)
-void transpose(const Queue& queue, const float* from, float* to, std::int64_t outer, std::int64_t a,
-               std::int64_t b);
+void transpose(const Queue& queue, const Array& from, const Array& to, std::int64_t outer,
+               std::int64_t a, std::int64_t b);
 // to (pixels, to.all)[to.first...] = from (pixels, from.all)[from.first...], `channels` of each.
 struct Channels {
   std::int64_t all = 0;
   std::int64_t first = 0;
 };
-void copy_channels(const Queue& queue, const float* x, const Channels& from, float* y,
+void copy_channels(const Queue& queue, const Array& x, const Channels& from, const Array& y,
                    const Channels& to, std::int64_t channels, std::int64_t pixels);
 
 // pool.cu
@@ -117,16 +133,17 @@ struct Window {
   int pad = 0;
   bool counts_padding = false;  // in an average
 };
-void max_pool(const Queue& queue, const Window& window, const float* x, float* y);
-void max_pool_backward(const Queue& queue, const Window& window, const float* x, const float* d_y,
-                       float* d_x);
-void average_pool(const Queue& queue, const Window& window, const float* x, float* y);
-void average_pool_backward(const Queue& queue, const Window& window, const float* d_y, float* d_x);
+void max_pool(const Queue& queue, const Window& window, const Array& x, const Array& y);
+void max_pool_backward(const Queue& queue, const Window& window, const Array& x, const Array& d_y,
+                       const Array& d_x);
+void average_pool(const Queue& queue, const Window& window, const Array& x, const Array& y);
+void average_pool_backward(const Queue& queue, const Window& window, const Array& d_y,
+                           const Array& d_x);
 
 // channel_sums.cu
 // Sums over rows of (rows, channels). `partial` has room for partial_sums() doubles.
 std::int64_t partial_sums(std::int64_t rows, std::int64_t channels);
-void sum_channels(const Queue& queue, const float* x, std::int64_t rows, std::int64_t channels,
+void sum_channels(const Queue& queue, const Array& x, std::int64_t rows, std::int64_t channels,
                   double* partial, float* sums);
 
 // norm.cu
@@ -138,21 +155,22 @@ struct Norm {
 };
 // mean and 1 / sqrt(variance + epsilon) of each channel, (2, C), kept for backward.
 // running_* are the gradient slots that get the batch's values.
-void norm_moments(const Queue& queue, const Norm& norm, const float* x, double* partial,
+void norm_moments(const Queue& queue, const Norm& norm, const Array& x, double* partial,
                   double* moments, float* running_mean, float* running_variance);
 void norm_running_moments(const Queue& queue, const Norm& norm, const float* running_mean,
                           const float* running_variance, double* moments);
 // gamma may be null: 1.
-void norm_forward(const Queue& queue, const Norm& norm, const float* x, const double* moments,
-                  const float* gamma, const float* beta, float* y);
+void norm_forward(const Queue& queue, const Norm& norm, const Array& x, const double* moments,
+                  const float* gamma, const float* beta, const Array& y);
 // d_gamma and d_x may be null. `sums` has room for (2, C) doubles.
-void norm_backward(const Queue& queue, const Norm& norm, const float* x, const float* y,
-                   const float* d_y, const double* moments, const float* gamma, double* partial,
-                   double* sums, float* d_gamma, float* d_beta, float* d_x);
+void norm_backward(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
+                   const Array& d_y, const double* moments, const float* gamma, double* partial,
+                   double* sums, float* d_gamma, float* d_beta, const Array& d_x);
 
 // dropout.cu
 void dropout(const Queue& queue, const StepInputs* inputs, const std::int64_t* sample_ids,
-             std::uint32_t stream, float rate, const Shape& shape, const float* from, float* to);
+             std::uint32_t stream, float rate, const Shape& shape, const Array& from,
+             const Array& to);
 
 // loss.cu
 // `rows` has room for (2, N) doubles: each row's loss, and how many classes come before its label.
@@ -162,7 +180,7 @@ void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const s
 void softmax_cross_entropy_gradient(const Queue& queue, const StepInputs* inputs,
                                     const std::int32_t* labels, std::int64_t n,
                                     std::int64_t classes, float smoothing, const float* logits,
-                                    float* d_logits);
+                                    const Array& d_logits);
 void write_sums(const Queue& queue, const DeviceSums* sums, float* control);
 
 // update.cu

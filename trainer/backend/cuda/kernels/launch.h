@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "trainer/backend/cuda/check.h"
+#include "trainer/backend/cuda/kernels/element.h"
 #include "trainer/backend/cuda/kernels/kernels.h"
 
 // For the kernels' own sources.

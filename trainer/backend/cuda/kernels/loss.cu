@@ -1,5 +1,5 @@
-#include "trainer/backend/cuda/kernels/launch.h"
 #include "trainer/backend/control.h"
+#include "trainer/backend/cuda/kernels/launch.h"
 
 namespace coxswain::backend::cuda {
 
@@ -93,14 +93,15 @@ __global__ void sums_kernel(const StepInputs* inputs, std::int64_t n, const doub
   *sums = result;
 }
 
+template <class T>
 __global__ void gradient_kernel(const StepInputs* inputs, const std::int32_t* labels,
                                 std::int64_t n, std::int64_t classes, float smoothing,
-                                const float* logits, float* d_logits) {
+                                const float* logits, T* d_logits) {
   const std::int64_t row = row_of_warp();
   if (row >= n) return;
-  float* out = d_logits + row * classes;
+  T* out = d_logits + row * classes;
   if (row >= inputs->valid) {
-    for (std::int64_t c = lane_of_warp(); c < classes; c += kWarp) out[c] = 0;
+    for (std::int64_t c = lane_of_warp(); c < classes; c += kWarp) out[c] = 0.0F;
     return;
   }
   const float* values = logits + row * classes;
@@ -145,11 +146,13 @@ void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const s
 void softmax_cross_entropy_gradient(const Queue& queue, const StepInputs* inputs,
                                     const std::int32_t* labels, std::int64_t n,
                                     std::int64_t classes, float smoothing, const float* logits,
-                                    float* d_logits) {
-  const cudaLaunchConfig_t config = warp_a_row(queue, n);
-  check(cudaLaunchKernelEx(&config, gradient_kernel, inputs, labels, n, classes, smoothing, logits,
-                           d_logits),
-        "starting the kernel loss_gradient");
+                                    const Array& d_logits) {
+  with_type(d_logits.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = warp_a_row(queue, n);
+    check(cudaLaunchKernelEx(&config, gradient_kernel<T>, inputs, labels, n, classes, smoothing,
+                             logits, d_logits.as<T>()),
+          "starting the kernel loss_gradient");
+  });
 }
 
 void write_sums(const Queue& queue, const DeviceSums* sums, float* control) {

@@ -6,15 +6,17 @@ namespace {
 
 // `moments` holds the means, then 1 / sqrt(variance + epsilon).
 
+template <class T>
 struct Values {
   static constexpr int kSums = 1;
-  const float* x;
+  const T* x;
   __device__ double operator()(std::int64_t i, std::int64_t, int) const { return x[i]; }
 };
 
+template <class T>
 struct Squares {
   static constexpr int kSums = 1;
-  const float* x;
+  const T* x;
   const double* means;
   __device__ double operator()(std::int64_t i, std::int64_t c, int) const {
     const double centred = x[i] - means[c];
@@ -23,11 +25,12 @@ struct Squares {
 };
 
 // d(y) before the activation, and that times the normalised x.
+template <class T>
 struct Gradients {
   static constexpr int kSums = 2;
-  const float* x;
-  const float* y;
-  const float* d_y;
+  const T* x;
+  const T* y;
+  const T* d_y;
   const double* moments;
   std::int64_t channels;
   Activation activation;
@@ -75,8 +78,9 @@ __global__ void running_moments_kernel(const float* mean, const float* variance,
   }
 }
 
-__global__ void forward_kernel(Norm norm, const float* x, const double* moments, const float* gamma,
-                               const float* beta, float* y) {
+template <class T>
+__global__ void forward_kernel(Norm norm, const T* x, const double* moments, const float* gamma,
+                               const float* beta, T* y) {
   const std::int64_t count = norm.rows * norm.channels;
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const std::int64_t c = i % norm.channels;
@@ -98,8 +102,9 @@ __global__ void finish_gradients_kernel(const double* partial, std::int64_t chan
 }
 
 // Ioffe & Szegedy 2015, section 3.
-__global__ void backward_kernel(Norm norm, Gradients of, const double* sums, const float* gamma,
-                                float* d_x) {
+template <class T>
+__global__ void backward_kernel(Norm norm, Gradients<T> of, const double* sums, const float* gamma,
+                                T* d_x) {
   const std::int64_t count = norm.rows * norm.channels;
   const auto rows = static_cast<double>(norm.rows);
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
@@ -114,18 +119,20 @@ __global__ void backward_kernel(Norm norm, Gradients of, const double* sums, con
 
 }  // namespace
 
-void norm_moments(const Queue& queue, const Norm& norm, const float* x, double* partial,
+void norm_moments(const Queue& queue, const Norm& norm, const Array& x, double* partial,
                   double* moments, float* running_mean, float* running_variance) {
-  const Chunks chunks = chunks_of(norm.rows);
-  const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
-  start_partial_sums(queue, Values{x}, norm.rows, norm.channels, partial);
-  check(cudaLaunchKernelEx(&config, finish_means_kernel, partial, norm.rows, norm.channels, chunks,
-                           moments, running_mean),
-        "starting the kernel finish_means");
-  start_partial_sums(queue, Squares{x, moments}, norm.rows, norm.channels, partial);
-  check(cudaLaunchKernelEx(&config, finish_variances_kernel, partial, norm.rows, norm.channels,
-                           chunks, norm.epsilon, moments, running_variance),
-        "starting the kernel finish_variances");
+  with_type(x.type, [&]<class T>(std::type_identity<T>) {
+    const Chunks chunks = chunks_of(norm.rows);
+    const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
+    start_partial_sums(queue, Values<T>{x.as<T>()}, norm.rows, norm.channels, partial);
+    check(cudaLaunchKernelEx(&config, finish_means_kernel, partial, norm.rows, norm.channels,
+                             chunks, moments, running_mean),
+          "starting the kernel finish_means");
+    start_partial_sums(queue, Squares<T>{x.as<T>(), moments}, norm.rows, norm.channels, partial);
+    check(cudaLaunchKernelEx(&config, finish_variances_kernel, partial, norm.rows, norm.channels,
+                             chunks, norm.epsilon, moments, running_variance),
+          "starting the kernel finish_variances");
+  });
 }
 
 void norm_running_moments(const Queue& queue, const Norm& norm, const float* running_mean,
@@ -136,26 +143,32 @@ void norm_running_moments(const Queue& queue, const Norm& norm, const float* run
         "starting the kernel running_moments");
 }
 
-void norm_forward(const Queue& queue, const Norm& norm, const float* x, const double* moments,
-                  const float* gamma, const float* beta, float* y) {
-  const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
-  check(cudaLaunchKernelEx(&config, forward_kernel, norm, x, moments, gamma, beta, y),
-        "starting the kernel norm_forward");
+void norm_forward(const Queue& queue, const Norm& norm, const Array& x, const double* moments,
+                  const float* gamma, const float* beta, const Array& y) {
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
+    check(cudaLaunchKernelEx(&config, forward_kernel<T>, norm, x.as<T>(), moments, gamma, beta,
+                             y.as<T>()),
+          "starting the kernel norm_forward");
+  });
 }
 
-void norm_backward(const Queue& queue, const Norm& norm, const float* x, const float* y,
-                   const float* d_y, const double* moments, const float* gamma, double* partial,
-                   double* sums, float* d_gamma, float* d_beta, float* d_x) {
-  const Gradients of{x, y, d_y, moments, norm.channels, norm.activation};
-  start_partial_sums(queue, of, norm.rows, norm.channels, partial);
-  const cudaLaunchConfig_t each = loop_over(queue, norm.channels);
-  check(cudaLaunchKernelEx(&each, finish_gradients_kernel, partial, norm.channels,
-                           chunks_of(norm.rows), sums, d_gamma, d_beta),
-        "starting the kernel finish_gradients");
-  if (d_x == nullptr) return;
-  const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
-  check(cudaLaunchKernelEx(&config, backward_kernel, norm, of, sums, gamma, d_x),
-        "starting the kernel norm_backward");
+void norm_backward(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
+                   const Array& d_y, const double* moments, const float* gamma, double* partial,
+                   double* sums, float* d_gamma, float* d_beta, const Array& d_x) {
+  with_type(x.type, [&]<class T>(std::type_identity<T>) {
+    const Gradients<T> of{x.as<T>(), y.as<T>(),     d_y.as<T>(),
+                          moments,   norm.channels, norm.activation};
+    start_partial_sums(queue, of, norm.rows, norm.channels, partial);
+    const cudaLaunchConfig_t each = loop_over(queue, norm.channels);
+    check(cudaLaunchKernelEx(&each, finish_gradients_kernel, partial, norm.channels,
+                             chunks_of(norm.rows), sums, d_gamma, d_beta),
+          "starting the kernel finish_gradients");
+    if (d_x.data == nullptr) return;
+    const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
+    check(cudaLaunchKernelEx(&config, backward_kernel<T>, norm, of, sums, gamma, d_x.as<T>()),
+          "starting the kernel norm_backward");
+  });
 }
 
 }  // namespace coxswain::backend::cuda

@@ -40,8 +40,8 @@ __device__ std::int64_t index_of(const Shape& shape, const Position& p) {
 }
 
 // Padding never wins; of equal values the first counts; a NaN wins.
-__device__ std::int64_t place_of_maximum(const Window& window, const float* x,
-                                         const Position& out) {
+template <class T>
+__device__ std::int64_t place_of_maximum(const Window& window, const T* x, const Position& out) {
   const Reach rows = covered(window, out.h, window.in.h);
   const Reach columns = covered(window, out.w, window.in.w);
   std::int64_t best = index_of(window.in, {out.n, rows.first, columns.first, out.c});
@@ -49,9 +49,10 @@ __device__ std::int64_t place_of_maximum(const Window& window, const float* x,
   for (std::int64_t h = rows.first; h < rows.last; ++h) {
     for (std::int64_t w = columns.first; w < columns.last; ++w) {
       const std::int64_t i = index_of(window.in, {out.n, h, w, out.c});
-      if (x[i] > greatest || x[i] != x[i]) {
+      const float value = x[i];
+      if (value > greatest || value != value) {
         best = i;
-        greatest = x[i];
+        greatest = value;
       }
     }
   }
@@ -65,15 +66,17 @@ __device__ double cells(const Window& window, const Position& out) {
   return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
 }
 
-__global__ void max_pool_kernel(Window window, const float* x, float* y, std::int64_t count) {
+template <class T>
+__global__ void max_pool_kernel(Window window, const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride())
     y[i] = x[place_of_maximum(window, x, position_of(window.out, i))];
 }
 
 // Each input gathers from the windows that cover it, in the order of the outputs: no two threads
 // write one sum.
-__global__ void max_pool_backward_kernel(Window window, const float* x, const float* d_y,
-                                         float* d_x, std::int64_t count) {
+template <class T>
+__global__ void max_pool_backward_kernel(Window window, const T* x, const T* d_y, T* d_x,
+                                         std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const Position in = position_of(window.in, i);
     const Reach rows = covering(window, in.h, window.out.h);
@@ -89,7 +92,8 @@ __global__ void max_pool_backward_kernel(Window window, const float* x, const fl
   }
 }
 
-__global__ void average_pool_kernel(Window window, const float* x, float* y, std::int64_t count) {
+template <class T>
+__global__ void average_pool_kernel(Window window, const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const Position out = position_of(window.out, i);
     const Reach rows = covered(window, out.h, window.in.h);
@@ -103,7 +107,8 @@ __global__ void average_pool_kernel(Window window, const float* x, float* y, std
   }
 }
 
-__global__ void average_pool_backward_kernel(Window window, const float* d_y, float* d_x,
+template <class T>
+__global__ void average_pool_backward_kernel(Window window, const T* d_y, T* d_x,
                                              std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const Position in = position_of(window.in, i);
@@ -122,33 +127,44 @@ __global__ void average_pool_backward_kernel(Window window, const float* d_y, fl
 
 }  // namespace
 
-void max_pool(const Queue& queue, const Window& window, const float* x, float* y) {
-  const std::int64_t count = window.out.elements();
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, max_pool_kernel, window, x, y, count),
-        "starting the kernel max_pool");
+void max_pool(const Queue& queue, const Window& window, const Array& x, const Array& y) {
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const std::int64_t count = window.out.elements();
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, max_pool_kernel<T>, window, x.as<T>(), y.as<T>(), count),
+          "starting the kernel max_pool");
+  });
 }
 
-void max_pool_backward(const Queue& queue, const Window& window, const float* x, const float* d_y,
-                       float* d_x) {
-  const std::int64_t count = window.in.elements();
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, max_pool_backward_kernel, window, x, d_y, d_x, count),
-        "starting the kernel max_pool_backward");
+void max_pool_backward(const Queue& queue, const Window& window, const Array& x, const Array& d_y,
+                       const Array& d_x) {
+  with_type(d_x.type, [&]<class T>(std::type_identity<T>) {
+    const std::int64_t count = window.in.elements();
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, max_pool_backward_kernel<T>, window, x.as<T>(), d_y.as<T>(),
+                             d_x.as<T>(), count),
+          "starting the kernel max_pool_backward");
+  });
 }
 
-void average_pool(const Queue& queue, const Window& window, const float* x, float* y) {
-  const std::int64_t count = window.out.elements();
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, average_pool_kernel, window, x, y, count),
-        "starting the kernel average_pool");
+void average_pool(const Queue& queue, const Window& window, const Array& x, const Array& y) {
+  with_type(y.type, [&]<class T>(std::type_identity<T>) {
+    const std::int64_t count = window.out.elements();
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, average_pool_kernel<T>, window, x.as<T>(), y.as<T>(), count),
+          "starting the kernel average_pool");
+  });
 }
 
-void average_pool_backward(const Queue& queue, const Window& window, const float* d_y, float* d_x) {
-  const std::int64_t count = window.in.elements();
-  const cudaLaunchConfig_t config = loop_over(queue, count);
-  check(cudaLaunchKernelEx(&config, average_pool_backward_kernel, window, d_y, d_x, count),
-        "starting the kernel average_pool_backward");
+void average_pool_backward(const Queue& queue, const Window& window, const Array& d_y,
+                           const Array& d_x) {
+  with_type(d_x.type, [&]<class T>(std::type_identity<T>) {
+    const std::int64_t count = window.in.elements();
+    const cudaLaunchConfig_t config = loop_over(queue, count);
+    check(cudaLaunchKernelEx(&config, average_pool_backward_kernel<T>, window, d_y.as<T>(),
+                             d_x.as<T>(), count),
+          "starting the kernel average_pool_backward");
+  });
 }
 
 }  // namespace coxswain::backend::cuda

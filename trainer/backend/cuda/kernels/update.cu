@@ -50,6 +50,7 @@ __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, Fl
       } else {
         formula(gradient, weight, buffer.slots[0][i], buffer.slots[1][i], buffer.slots[2][i]);
       }
+      if (rule.rounds_to_half) weight = Float16(weight);
     }
     buffer.weights[i] = weight;
   }
