@@ -38,8 +38,7 @@ void begin_lab(Draft& draft) {
 void end_lab(const Launch&, Draft& draft) {
   read_imagenet_folders(draft);
   draft.note(kMind, "amp.initialize(opt_level='O2')",
-             "left out, since fp32 is faster on CPUs, and what GPUs compute in this version; "
-             "training.ampLevel: O2 gives its numbers");
+             "left out, since fp32 is faster on CPUs; training.ampLevel: O2 gives its numbers");
 }
 
 void join_norms(Draft& draft, const std::vector<std::string>&) {
