@@ -42,7 +42,7 @@ ForeignWeights decode_safetensors(std::span<const std::byte> bytes, std::string_
 
 constexpr std::string_view kZip = "PK\x03\x04";
 
-// The name of a zip's first file stands after a head of 30 bytes (APPNOTE 6.3, 4.3.7).
+// The name of a zip's first file stands after a head of 30 bytes (APPNOTE.TXT 4.3.7).
 bool is_npz(std::string_view text) {
   constexpr std::size_t kLengthAt = 26;
   constexpr std::size_t kNameAt = 30;
