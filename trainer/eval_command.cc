@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "trainer/build.h"
@@ -16,6 +15,7 @@
 #include "trainer/contract/error.h"
 #include "trainer/contract/printable.h"
 #include "trainer/contract/program/output_file.h"
+#include "trainer/contract/worker/json_fields.h"
 #include "trainer/onnx/format.h"
 #include "trainer/onnx/network.h"
 #include "trainer/train/evaluation.h"
@@ -27,11 +27,6 @@
 namespace coxswain {
 
 namespace {
-
-// A loss that is not finite is null.
-std::string in_json(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 Confusion confusion_of(train::Executables& executables, const data::Dataset& dataset,
                        const train::EvaluationOptions& options) {
@@ -83,8 +78,8 @@ int run_eval(const CommandLine& line) {
         "{{\"event\":\"evaluated\",\"checkpoint\":{},\"samples\":{},\"accuracy\":{},\"top5\":{}"
         ","
         "\"loss\":{}{}}}\n",
-        in_json(loaded.path.filename().string()), scores.samples, scores.accuracy, scores.top5,
-        in_json(scores.loss), confusion ? "," + confusion->to_json() : "");
+        contract::dump(loaded.path.filename().string()), scores.samples, scores.accuracy,
+        scores.top5, contract::dump(scores.loss), confusion ? "," + confusion->to_json() : "");
   } else {
     fmt::print("{}: accuracy {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} samples\n",
                printable(loaded.path.native(), kLongestPath), 100 * scores.accuracy,
