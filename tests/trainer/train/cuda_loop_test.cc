@@ -30,6 +30,22 @@ TEST(CudaLoop, trains_as_on_the_reference) {
   }
 }
 
+// By a clock that slows down from look to look, what is timed first takes longest.
+TEST(CudaLoop, only_a_host_is_asked_by_the_clock_whether_bf16_is_slower) {
+  TrainOptions options = mlp_options();
+  options.precision = Precision::kBf16;
+  options.fixed_order = false;
+  options.epochs = 1;
+  for (const bool on_device : {false, true}) {
+    World world = on_device ? on_cuda(1) : World{.training = &small_images()};
+    world.now = [looks = 0, time = std::chrono::steady_clock::time_point()](int) mutable {
+      return time += std::chrono::microseconds(1'000'000 / ++looks);
+    };
+    const std::string notes = run(options, world).told.notes();
+    EXPECT_EQ(notes.find("times as long for a step as in fp32") != notes.npos, !on_device) << notes;
+  }
+}
+
 struct NarrowCase {
   Model model;
   tensor::Shape image;
