@@ -216,6 +216,15 @@ class CommandsTest(unittest.TestCase):
             self.assertEqual(said.returncode, 0, said.stderr)
             self.assertTrue(said.stdout.decode().replace("\n", "").isprintable(), said.stdout)
 
+    @unittest.skipUnless(" avx512bw " in pathlib.Path("/proc/cpuinfo").read_text(), "oneDNN has no bf16 for this CPU")
+    def test_a_cpu_without_instructions_for_bf16(self):
+        train = ("train", "--model=mlp", "--data.format=synthetic", "--data.shape=[1,6,6]", "--data.classes=4",
+                 "--data.size=8", "--batchSize=8", "--epochs=1", "--threads=1")
+        for precision, slow in (("bf16", True), ("fp32", False)):
+            done = self.run_program("coxswain-trainer", *train, "--precision", precision, ONEDNN_MAX_CPU_ISA="AVX512_CORE")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(b"this CPU has no instructions for it; fp32 is faster" in done.stdout, slow, done.stdout)
+
     def test_a_sheet_is_a_png(self):
         self.assert_refused(2, "x.jpg: a PNG is drawn", "coxswain-trainer", "preview", "--out", "x.jpg",
                             "--model=mlp", "--data.format=mnist")

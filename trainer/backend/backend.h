@@ -36,6 +36,9 @@ class Backend {
   // first.
   virtual void use(const Algorithms& /*algorithms*/) {}
 
+  // What a user should know of how this device computes the program; empty: nothing.
+  virtual std::string remark(const graph::Program& /*training*/) const { return ""; }
+
   virtual tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) = 0;
   virtual std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                                       int num_slots) = 0;

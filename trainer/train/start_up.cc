@@ -186,8 +186,12 @@ class StartUp {
     with_.backend.use(algorithms_);
   }
 
-  // On a host: what is enqueued on another device is done after the clock was asked.
+  // The device knows, or the clock: on a host, since what is enqueued on another device is done
+  // after it was asked.
   void tell_of_slow_bfloat16() {
+    const std::string remark = with_.backend.remark(program_);
+    if (leads_ && !remark.empty()) notes().push_back(remark);
+    if (!remark.empty()) return;
     const bool is_timed = leads_ && !saved_ && !with_.goes_on_from && !options_.fixed_order &&
                           now_.parameters->memory().place() == tensor::Place::kHost;
     if (is_timed && options_.precision == Precision::kBf16)
