@@ -158,24 +158,28 @@ class Scene:
         return {pod["metadata"]["name"]: pod for pod in items
                 if pod["metadata"]["labels"].get("coxswain.dev/job") == name}
 
-    def until(self, what, ready, seconds):
-        """Asks `ready` until it says something; gives that."""
-        begin = time.monotonic()
+    def until(self, what, ready, seconds, advance=lambda: None):
+        """Asks `ready` until it says something; gives that. What `advance` says may not stay the same so long."""
+        begin, seen = time.monotonic(), None
         while time.monotonic() < begin + seconds:
             found = ready()
             if found:
                 return found
+            if (now := advance()) != seen:
+                begin, seen = time.monotonic(), now
             time.sleep(0.2)
         raise Failed(f"no {what} within {seconds} s")
 
     def reach(self, name, phase, seconds=60, attempt=None):
+        """Within these seconds, or these after its last step that the status knows of."""
         def there():
             status = self.status(name)
             if phase not in ("Failed", status.get("phase")) and status.get("phase") == "Failed":
                 raise Failed(f"{name} failed: {self.condition(name, 'Failed').get('message')}")
             return status.get("phase") == phase and attempt in (None, status.get("attempt"))
         try:
-            self.until(f"{name} {phase}", there, seconds)
+            self.until(f"{name} {phase}", there, seconds,
+                       lambda: self.status(name).get("progress", {}).get("step"))
         except Failed as failure:
             raise Failed(f"{failure}; it is {self.status(name).get('phase')}: "
                          f"{self.words(name)}") from None
