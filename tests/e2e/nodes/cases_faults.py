@@ -6,7 +6,7 @@ import time
 
 from node_bed import CLUSTER, SYSTEM, Failed, expect, expect_in, mlp, run
 
-EPOCHS = 16
+EPOCHS = 10
 LONG = 150  # for faults that take a minute to be one
 ORACLES = {}
 
