@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -30,8 +31,12 @@ struct Inbox {
 }  // namespace
 
 struct ThreadNetworkState {
-  ThreadNetworkState(int size, std::chrono::nanoseconds delay)
-      : message_delay(delay), inboxes(static_cast<std::size_t>(size)) {}
+  ThreadNetworkState(int size, std::chrono::nanoseconds delay, std::vector<int> of_ranks)
+      : message_delay(delay),
+        inboxes(static_cast<std::size_t>(size)),
+        machines(std::move(of_ranks)) {
+    machines.resize(inboxes.size(), 0);
+  }
   Inbox& of(int rank) { return inboxes[static_cast<std::size_t>(rank)]; }
 
   bool is_stopped(int rank) {
@@ -41,6 +46,9 @@ struct ThreadNetworkState {
 
   std::chrono::nanoseconds message_delay;
   std::vector<Inbox> inboxes;
+  std::vector<int> machines;                         // by rank
+  std::mutex mutex;                                  // guards what follows
+  std::map<std::pair<int, int>, std::size_t> bytes;  // by machines
 };
 
 namespace {
@@ -53,10 +61,16 @@ class ThreadWire final : public comm::Wire {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(state_->inboxes.size()); }
 
+  std::vector<int> machines() const override { return state_->machines; }
+
   void send(int peer, int tag, const comm::Pieces& pieces, comm::MessageId id) override {
     Message message{rank_, tag, {}, Clock::now() + state_->message_delay};
     for (const auto& piece : pieces) {
       message.bytes.insert(message.bytes.end(), piece.begin(), piece.end());
+    }
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->bytes[{machine_of(rank_), machine_of(peer)}] += message.bytes.size();
     }
     deliver(peer, std::move(message));
     sent_.push_back(id);
@@ -88,6 +102,8 @@ class ThreadWire final : public comm::Wire {
     comm::Pieces pieces;
     comm::MessageId id = 0;
   };
+
+  int machine_of(int rank) const { return state_->machines[static_cast<std::size_t>(rank)]; }
 
   void take_arrived(std::vector<comm::MessageId>& finished, std::vector<int>& beats) {
     Inbox& inbox = state_->of(rank_);
@@ -147,8 +163,9 @@ class ThreadWire final : public comm::Wire {
 
 }  // namespace
 
-ThreadNetwork::ThreadNetwork(int size, std::chrono::nanoseconds message_delay)
-    : state_(std::make_shared<ThreadNetworkState>(size, message_delay)) {}
+ThreadNetwork::ThreadNetwork(int size, std::chrono::nanoseconds message_delay,
+                             std::vector<int> machines)
+    : state_(std::make_shared<ThreadNetworkState>(size, message_delay, std::move(machines))) {}
 
 ThreadNetwork::~ThreadNetwork() = default;
 
@@ -158,6 +175,11 @@ std::unique_ptr<comm::Wire> ThreadNetwork::open(int rank) {
 
 std::unique_ptr<comm::Communicator> ThreadNetwork::join(int rank, comm::WiredOptions options) {
   return comm::make_wired_communicator([this, rank] { return open(rank); }, std::move(options));
+}
+
+std::size_t ThreadNetwork::bytes_between(int machine, int other) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->bytes[{machine, other}];
 }
 
 void ThreadNetwork::stop(int rank) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/wire.h"
@@ -16,12 +17,17 @@ struct ThreadNetworkState;
 // memory. Outlives its communicators.
 class ThreadNetwork {
  public:
-  explicit ThreadNetwork(int size, std::chrono::nanoseconds message_delay = {});
+  // `machines`: of each rank; empty: one for all.
+  explicit ThreadNetwork(int size, std::chrono::nanoseconds message_delay = {},
+                         std::vector<int> machines = {});
   ~ThreadNetwork();
 
   // Rank `rank` joins. Its thread exchanges as over MPI.
   std::unique_ptr<comm::Communicator> join(int rank, comm::WiredOptions options = {});
   std::unique_ptr<comm::Wire> open(int rank);
+
+  // What the ranks of a machine have sent to those of another, without heartbeats.
+  std::size_t bytes_between(int machine, int other) const;
 
   // From now on the rank neither hears nor says anything, as if its process were stopped or dead.
   void stop(int rank);

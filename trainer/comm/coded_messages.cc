@@ -100,7 +100,7 @@ class CodedMessages final : public SumMessages {
       parts[static_cast<std::size_t>(peer)] = read;
       read += kOwnerBlock;
     }
-    sum_parts(side_.plan, parts, std::ssize(block.floats), block.floats.data());
+    sum_parts(side_.plan.adds, parts, std::ssize(block.floats), block.floats.data());
   }
 
   const SumSide side_;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kIndexBits = 20;     // messages of one exchange
 constexpr int kTagNumbers = 4096;  // far more than exchanges are in progress at once
-constexpr int kPhases = 2;
+constexpr int kPhases = 4;
 
 class BroadcastExchange final : public Exchange {
  public:

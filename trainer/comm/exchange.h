@@ -78,6 +78,14 @@ std::unique_ptr<Exchange> make_sum_exchange(std::int64_t number,
                                             std::shared_ptr<const ReductionPlan> plan,
                                             HostReduction segment, Staging& staging);
 
+// The same sum, of ranks on several machines: each machine's parts are added there first, by the
+// rank that carries the block, and its sum alone goes to the block's owner, and back. A machine
+// with m ranks sends m times less than above. For segments without a codec.
+std::unique_ptr<Exchange> make_machine_sum_exchange(std::int64_t number,
+                                                    std::shared_ptr<const ReductionPlan> plan,
+                                                    std::vector<int> machines,
+                                                    HostReduction segment, Staging& staging);
+
 // Cuts a reduction into segments that are fit for one exchange each. Every rank cuts alike.
 std::vector<HostReduction> segments_of(const ReductionPlan& plan, const HostReduction& reduction);
 

@@ -5,10 +5,6 @@ namespace coxswain::comm {
 
 namespace {
 
-std::span<std::byte> bytes_of(float* data, std::int64_t count) {
-  return std::as_writable_bytes(std::span(data, static_cast<std::size_t>(count)));
-}
-
 class PlainMessages final : public SumMessages {
  public:
   explicit PlainMessages(const SumSide& side)
@@ -53,7 +49,7 @@ class PlainMessages final : public SumMessages {
           staged += length_;
         }
       }
-      sum_parts(side_.plan, parts, run.length, side_.segment.parts[0].data() + run.begin);
+      sum_parts(side_.plan.adds, parts, run.length, side_.segment.parts[0].data() + run.begin);
       done += run.length;
     }
     return room_for_sums(side_.rank);

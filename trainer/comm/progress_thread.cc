@@ -14,9 +14,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// Exchanges in progress at once: while one is added up, the next ones travel.
-constexpr std::size_t kWindow = 8;
+// Exchanges in progress at once: while one is added up, the next ones travel. None begins that far
+// ahead of one that is not done: a message of it may lie before one of the other's on a connection,
+// and waits there until its receiver has begun it too.
+constexpr std::int64_t kWindow = 8;
 constexpr std::size_t kBroadcastChunk = 1U << 20;
+constexpr std::int64_t kWorthMachines = 4096;  // floats
 
 // How the thread waits. While the caller computes, the core is the caller's: a nap after each poll
 // that moved nothing. While the caller waits, it polls, where the wire yields when nothing moves;
@@ -40,6 +43,7 @@ class Progress {
       : wire_(wire),
         options_(options),
         mailbox_(mailbox),
+        machines_(wire.machines()),
         beat_interval_(std::min<std::chrono::nanoseconds>(1s, options.peer_deadline / 4)),
         liveness_(wire.rank(), wire.size(), options.peer_deadline, Clock::now()) {}
 
@@ -49,6 +53,7 @@ class Progress {
  private:
   void take_requests();
   void enqueue(const Mailbox::Asked& asked);
+  std::unique_ptr<Exchange> sum_of(const SumRequest& sum, HostReduction segment);
   void add(Ticket ticket, std::unique_ptr<Exchange> exchange);
   bool start_exchanges();
   bool move_data();
@@ -68,6 +73,7 @@ class Progress {
   Wire& wire_;
   const WiredOptions& options_;
   Mailbox& mailbox_;
+  const std::vector<int> machines_;  // by rank
   std::chrono::nanoseconds beat_interval_;
   Liveness liveness_;
 
@@ -110,7 +116,7 @@ void Progress::run(const std::stop_token& stop) {
 }
 
 void Progress::take_requests() {
-  if (waiting_.size() >= kWindow) return;
+  if (std::ssize(waiting_) >= kWindow) return;
   for (const auto& asked : mailbox_.take()) enqueue(asked);
 }
 
@@ -119,7 +125,7 @@ void Progress::enqueue(const Mailbox::Asked& asked) {
     measure_interval(Clock::now());
     if (sum->reduction.parts[0].empty()) mailbox_.complete(asked.ticket);
     for (HostReduction& segment : segments_of(*sum->plan, sum->reduction)) {
-      add(asked.ticket, make_sum_exchange(next_number_, sum->plan, std::move(segment), staging_));
+      add(asked.ticket, sum_of(*sum, std::move(segment)));
     }
     return;
   }
@@ -139,6 +145,17 @@ void Progress::enqueue(const Mailbox::Asked& asked) {
   close_ticket_ = asked.ticket;
 }
 
+// By way of one rank a machine where that sends less between machines, and it is enough to be worth
+// two more messages one after the other.
+std::unique_ptr<Exchange> Progress::sum_of(const SumRequest& sum, HostReduction segment) {
+  const int num_machines = *std::ranges::max_element(machines_) + 1;
+  const bool shares = num_machines > 1 && num_machines < std::ssize(machines_);
+  if (shares && segment.codec == nullptr && std::ssize(segment.parts[0]) >= kWorthMachines)
+    return make_machine_sum_exchange(next_number_, sum.plan, machines_, std::move(segment),
+                                     staging_);
+  return make_sum_exchange(next_number_, sum.plan, std::move(segment), staging_);
+}
+
 void Progress::add(Ticket ticket, std::unique_ptr<Exchange> exchange) {
   ++next_number_;
   ++unfinished_[ticket];
@@ -147,7 +164,8 @@ void Progress::add(Ticket ticket, std::unique_ptr<Exchange> exchange) {
 
 bool Progress::start_exchanges() {
   bool started = false;
-  while (running_.size() < kWindow && !waiting_.empty()) {
+  const auto number = [](const std::deque<Running>& of) { return of.front().exchange->number(); };
+  while (!waiting_.empty() && (running_.empty() || number(waiting_) - number(running_) < kWindow)) {
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
     running_.back().started = Clock::now();

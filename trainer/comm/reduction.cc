@@ -52,6 +52,45 @@ ReductionPlan in_rank_order(int world_size) {
   return plan;
 }
 
+ReductionPlan in_pairs(int world_size) {
+  ReductionPlan plan;
+  plan.parts_of_rank.assign(static_cast<std::size_t>(world_size), 1);
+  for (int step = 1; step < world_size; step *= 2)
+    for (int rank = 0; rank + step < world_size; rank += 2 * step)
+      plan.adds.push_back({rank, rank + step});
+  return plan;
+}
+
+MachinePlan by_machine(const ReductionPlan& plan, const std::vector<int>& machine_of_rank) {
+  MachinePlan result;
+  result.machines.resize(
+      static_cast<std::size_t>(*std::max_element(machine_of_rank.begin(), machine_of_rank.end())) +
+      1);
+  std::vector<int> machine_of_part;
+  for (std::size_t rank = 0; rank < machine_of_rank.size(); ++rank)
+    machine_of_part.insert(machine_of_part.end(),
+                           static_cast<std::size_t>(plan.parts_of_rank[rank]),
+                           machine_of_rank[rank]);
+  enum State { kOwn, kMixed, kGone };
+  std::vector<State> states(machine_of_part.size(), kOwn);
+  for (const ReductionPlan::Add& add : plan.adds) {
+    const auto into = static_cast<std::size_t>(add.into);
+    const auto from = static_cast<std::size_t>(add.from);
+    const bool is_own = states[into] == kOwn && states[from] == kOwn &&
+                        machine_of_part[into] == machine_of_part[from];
+    auto& adds = is_own ? result.machines[static_cast<std::size_t>(machine_of_part[into])].adds
+                        : result.adds;
+    adds.push_back(add);
+    if (is_own) states[from] = kGone;
+    if (!is_own) states[into] = states[from] = kMixed;
+  }
+  for (std::size_t part = 0; part < states.size(); ++part)
+    if (states[part] != kGone)
+      result.machines[static_cast<std::size_t>(machine_of_part[part])].left.push_back(
+          static_cast<int>(part));
+  return result;
+}
+
 ReductionPlan halving_tree(int num_shards, int world_size) {
   check_shards(num_shards, world_size);
   ReductionPlan plan;

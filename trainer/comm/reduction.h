@@ -28,10 +28,26 @@ struct ReductionPlan {
 // One part a rank, added in rank order: ((0 + 1) + 2) + ...
 ReductionPlan in_rank_order(int world_size);
 
+// One part a rank, added in pairs of neighbours, these in pairs of neighbours, and so on: ((0 + 1)
+// + (2 + 3)) + ... So 2, 4 or 8 ranks of a machine are added among themselves first.
+ReductionPlan in_pairs(int world_size);
+
 // What anyWorldSize sums: the tree that halves [0, num_shards) (a power of two). Rank r owns shards
 // [rV/N, (r+1)V/N) and brings one part for each complete subtree that it owns, in order of shards;
 // owners finish the tree. The same bits for every world_size <= num_shards.
 ReductionPlan halving_tree(int num_shards, int world_size);
+
+// Value. A plan as machines carry it out, to the same bits: each adds first what it can of its own
+// ranks' parts, then what is left is added.
+struct MachinePlan {
+  struct Machine {
+    std::vector<ReductionPlan::Add> adds;
+    std::vector<int> left;  // the parts that hold something then
+  };
+  std::vector<Machine> machines;
+  std::vector<ReductionPlan::Add> adds;  // of what is left
+};
+MachinePlan by_machine(const ReductionPlan& plan, const std::vector<int>& machine_of_rank);
 
 // The shards of each part of `rank`, in order: [first, last). Within a part the rank itself adds by
 // halving.

@@ -22,7 +22,7 @@ class SoloCommunicator final : public Communicator {
     if (reduction.parts.size() == 1 && reduction.codec == nullptr) return ++last_ticket_;
     std::vector<float*> parts;
     for (const auto& part : on_host(reduction).parts) parts.push_back(part.data());
-    sum_parts(plan, parts, reduction.parts[0].size(), parts[0]);
+    sum_parts(plan.adds, parts, reduction.parts[0].size(), parts[0]);
     if (reduction.codec != nullptr) write_and_read(on_host(reduction));
     return ++last_ticket_;
   }

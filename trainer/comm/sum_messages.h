@@ -17,6 +17,10 @@ struct Run {
 std::vector<Run> runs_of(const HostReduction& segment, int owner, int world_size);
 std::int64_t total(const std::vector<Run>& runs);
 
+inline std::span<std::byte> bytes_of(float* data, std::int64_t count) {
+  return std::as_writable_bytes(std::span(data, static_cast<std::size_t>(count)));
+}
+
 // View. One rank's side of the sum of one segment.
 struct SumSide {
   const ReductionPlan& plan;

@@ -15,21 +15,35 @@ void add(const float* a, const float* b, std::int64_t count, float* out) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
+// Of elements [begin, begin + length).
+void add_chunk(std::span<const ReductionPlan::Add> adds, std::span<float* const> parts,
+               std::int64_t begin, std::int64_t length) {
+  for (const ReductionPlan::Add& one : adds) {
+    float* into = parts[static_cast<std::size_t>(one.into)] + begin;
+    add(into, parts[static_cast<std::size_t>(one.from)] + begin, length, into);
+  }
+}
+
 }  // namespace
 
-void sum_parts(const ReductionPlan& plan, std::span<float* const> parts, std::int64_t count,
-               float* out) {
-  if (plan.adds.empty()) {
+void add_parts(std::span<const ReductionPlan::Add> adds, std::span<float* const> parts,
+               std::int64_t count) {
+  for (std::int64_t begin = 0; begin < count; begin += kChunk)
+    add_chunk(adds, parts, begin, std::min(kChunk, count - begin));
+}
+
+void sum_parts(std::span<const ReductionPlan::Add> adds, std::span<float* const> parts,
+               std::int64_t count, float* out) {
+  if (adds.empty()) {
     if (parts[0] != out) std::copy_n(parts[0], count, out);
     return;
   }
+  const auto [into, from] = adds.back();
   for (std::int64_t begin = 0; begin < count; begin += kChunk) {
     const std::int64_t length = std::min(kChunk, count - begin);
-    const auto at = [&](int part) { return parts[static_cast<std::size_t>(part)] + begin; };
-    for (std::size_t i = 0; i + 1 < plan.adds.size(); ++i) {
-      add(at(plan.adds[i].into), at(plan.adds[i].from), length, at(plan.adds[i].into));
-    }
-    add(at(plan.adds.back().into), at(plan.adds.back().from), length, out + begin);
+    add_chunk(adds.first(adds.size() - 1), parts, begin, length);
+    add(parts[static_cast<std::size_t>(into)] + begin,
+        parts[static_cast<std::size_t>(from)] + begin, length, out + begin);
   }
 }
 

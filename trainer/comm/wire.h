@@ -33,6 +33,12 @@ class Wire {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // By rank: a number for the machine that it is on, counted from 0 in rank order. Ranks of one
+  // machine reach each other faster than others.
+  virtual std::vector<int> machines() const {
+    return std::vector<int>(static_cast<std::size_t>(size()), 0);
+  }
+
   virtual void send(int peer, int tag, const Pieces& pieces, MessageId id) = 0;
   virtual void receive(int peer, int tag, const Pieces& pieces, MessageId id) = 0;
 

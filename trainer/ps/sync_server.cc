@@ -119,7 +119,7 @@ void SyncServer::sum(Block& block) {
     std::vector<float*> parts;
     for (int part = 0; part < reduction_.total_parts(); ++part)
       parts.push_back(place_of(block, part).data());
-    comm::sum_parts(reduction_, parts, block.piece.length, sums.data());
+    comm::sum_parts(reduction_.adds, parts, block.piece.length, sums.data());
     spare_staging_.push_back(std::move(block.staging));
     block.staging = {};
   }

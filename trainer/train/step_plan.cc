@@ -40,7 +40,7 @@ std::int64_t non_empty(Rows rows, int accumulate) {
 }  // namespace
 
 comm::ReductionPlan StepCut::reduction() const {
-  return virtual_shards == 0 ? comm::in_rank_order(world_size)
+  return virtual_shards == 0 ? comm::in_pairs(world_size)
                              : comm::halving_tree(virtual_shards, world_size);
 }
 

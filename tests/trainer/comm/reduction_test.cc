@@ -11,12 +11,16 @@ namespace {
 
 using Adds = std::vector<ReductionPlan::Add>;
 
-// What the plan makes of parts that are written out as text.
-std::string executed(const ReductionPlan& plan, std::vector<std::string> parts) {
-  for (const auto& [into, from] : plan.adds) {
+// What they make of parts that are written out as text.
+void execute(const Adds& adds, std::vector<std::string>& parts) {
+  for (const auto& [into, from] : adds) {
     auto& sum = parts[static_cast<std::size_t>(into)];
     sum = "(" + sum + "+" + parts[static_cast<std::size_t>(from)] + ")";
   }
+}
+
+std::string executed(const ReductionPlan& plan, std::vector<std::string> parts) {
+  execute(plan.adds, parts);
   return parts[0];
 }
 
@@ -72,6 +76,45 @@ TEST(Reduction, owners_take_turns_by_blocks_of_the_flat_buffer) {
   EXPECT_EQ(owner_of(kOwnerBlock - 1, 3), 0);
   EXPECT_EQ(owner_of(kOwnerBlock, 3), 1);
   EXPECT_EQ(owner_of(3 * kOwnerBlock, 3), 0);
+}
+
+TEST(Reduction, adds_neighbours_in_pairs) {
+  EXPECT_EQ(in_pairs(1).adds, Adds{});
+  EXPECT_EQ(in_pairs(2).adds, (Adds{{0, 1}}));
+  EXPECT_EQ(in_pairs(3).adds, (Adds{{0, 1}, {0, 2}}));
+  EXPECT_EQ(in_pairs(6).adds, (Adds{{0, 1}, {2, 3}, {4, 5}, {0, 2}, {0, 4}}));
+  for (const int size : {1, 2, 4, 8, 16}) EXPECT_EQ(in_pairs(size).adds.size() + 1, size);
+}
+
+TEST(Reduction, machines_add_their_own_parts_first) {
+  const MachinePlan pairs = by_machine(in_pairs(6), {0, 0, 1, 1, 2, 2});
+  ASSERT_EQ(pairs.machines.size(), 3);
+  EXPECT_EQ(pairs.machines[1].adds, (Adds{{2, 3}}));
+  EXPECT_EQ(pairs.machines[1].left, std::vector<int>{2});
+  EXPECT_EQ(pairs.adds, (Adds{{0, 2}, {0, 4}}));
+  // 1 + 2 is no sum of this order, nor 2 + 3 once 1 was added to 0.
+  const MachinePlan apart = by_machine(in_rank_order(4), {0, 1, 1, 1});
+  EXPECT_EQ(apart.machines[1].adds, Adds{});
+  EXPECT_EQ(apart.machines[1].left, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(apart.adds, in_rank_order(4).adds);
+  const MachinePlan tree = by_machine(halving_tree(8, 3), {0, 1, 1});
+  EXPECT_EQ(tree.machines[1].adds, (Adds{{2, 3}, {2, 4}}));
+  EXPECT_EQ(tree.machines[1].left, (std::vector<int>{1, 2}));
+}
+
+TEST(Reduction, machines_change_no_order) {
+  for (const std::vector<int>& machines :
+       {std::vector<int>{0, 0, 0, 1, 1, 1, 1}, {0, 1, 2, 3, 4, 5, 6}, {0, 1, 0, 1, 0, 1, 0}}) {
+    for (const ReductionPlan& plan : {in_pairs(7), in_rank_order(7), halving_tree(16, 7)}) {
+      std::vector<std::string> names;
+      for (int part = 0; part < plan.total_parts(); ++part) names.push_back(std::to_string(part));
+      const MachinePlan split = by_machine(plan, machines);
+      std::vector<std::string> parts = names;
+      for (const auto& machine : split.machines) execute(machine.adds, parts);
+      execute(split.adds, parts);
+      EXPECT_EQ(parts[0], executed(plan, names));
+    }
+  }
 }
 
 }  // namespace

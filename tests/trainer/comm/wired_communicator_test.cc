@@ -41,6 +41,46 @@ TEST(WiredCommunicator, sums_the_halving_tree_with_uneven_parts) {
   }
 }
 
+TEST(WiredCommunicator, machines_sum_by_way_of_one_rank_each) {
+  for (const std::vector<int>& machines : {std::vector<int>{0, 0, 1},
+                                           {0, 0, 1, 1},
+                                           {0, 1, 0, 1},
+                                           {0, 0, 0, 1, 2, 2},
+                                           {0, 0, 0, 0, 1, 1, 1, 1}}) {
+    const int size = static_cast<int>(machines.size());
+    for (const ReductionPlan& plan :
+         {in_pairs(size), in_rank_order(size), halving_tree(16, size)}) {
+      test::ThreadNetwork network(size, 100us, machines);
+      std::atomic<int> wrong = 0;
+      test::run_ranks(
+          size, [&](int rank) { return network.join(rank); },
+          [&](Communicator& communicator) {
+            wrong += wrong_sums(communicator, plan, 14);
+            const std::int64_t count = 400'001;
+            wrong +=
+                sum_in_buckets(communicator, plan, count, 65'537, 15) == plain_sum(plan, count, 15)
+                    ? 0
+                    : 1;
+          });
+      EXPECT_EQ(wrong, 0) << size << " ranks";
+    }
+  }
+}
+
+// How many floats leave a machine in one sum.
+TEST(WiredCommunicator, machines_send_each_sum_once) {
+  constexpr std::int64_t kCount = 1 << 20;
+  const std::vector<int> machines = {0, 0, 0, 0, 1, 1, 1, 1};
+  test::ThreadNetwork network(8, {}, machines);
+  test::run_ranks(
+      8, [&](int rank) { return network.join(rank); },
+      [&](Communicator& communicator) {
+        sum_in_buckets(communicator, in_pairs(8), kCount, kCount, 16);
+      });
+  // Half of the machine's sums to their owners on the other, half of all sums back.
+  EXPECT_EQ(network.bytes_between(0, 1), kCount * sizeof(float));
+}
+
 TEST(WiredCommunicator, bits_do_not_depend_on_buckets) {
   constexpr std::int64_t kCount = 400'001;
   for (const int size : {3, 4}) {
@@ -248,6 +288,12 @@ TEST(Exchange, knows_who_is_late_and_who_may_only_pass_it_on) {
   const auto sum = [&] { return make_sum_exchange(0, plan, {{value}, 0}, staging); };
   EXPECT_EQ(late_for(0, sum), (Late{1, 0}));
   EXPECT_EQ(late_for(3, sum), (Late{0, 1}));
+  const auto pairs = [&] {
+    return make_machine_sum_exchange(0, plan, {0, 0, 1, 1}, {{value}, 0}, staging);
+  };
+  EXPECT_EQ(late_for(0, pairs), (Late{1, 0}));  // whose part it is to add
+  EXPECT_EQ(late_for(1, pairs), (Late{0, 3}));  // who waits for the other machine
+  EXPECT_EQ(late_for(2, pairs), (Late{3, 0}));
 }
 
 TEST(WiredCommunicator, reports_a_late_rank_once) {

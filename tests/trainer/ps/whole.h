@@ -74,7 +74,7 @@ struct Whole {
       parts.push_back(pushed(another, part));
     for (Floats& part : parts) at.push_back(part.data());
     Floats sums(weights.size());
-    comm::sum_parts(reduction, at, layout.size(), sums.data());
+    comm::sum_parts(reduction.adds, at, layout.size(), sums.data());
     optim::UpdateStep update = terms_of(step);
     update.update_count = step + 1;
     for (const auto& segment : layout.segments) {

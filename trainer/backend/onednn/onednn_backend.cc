@@ -74,9 +74,10 @@ class OneDnnBackend : public Backend {
 std::string OneDnnBackend::remark(const graph::Program& training) const {
   const bool emulates = onednn::compute_type(training) == Type::bf16 &&
                         !onednn::has_isa(dnnl::cpu_isa::avx512_core_bf16);
-  return emulates ? "precision bf16: this CPU has no instructions for it; fp32 is faster (2.7 times "
-                    "as fast for cifar-resnet8)"
-                  : "";
+  return emulates
+             ? "precision bf16: this CPU has no instructions for it; fp32 is faster (2.7 times "
+               "as fast for cifar-resnet8)"
+             : "";
 }
 
 // The order in which the weight-gradient kernel of a layer writes; nothing for vectors.

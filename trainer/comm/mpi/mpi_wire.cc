@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 
 #include "trainer/comm/mpi/mpi_communicator.h"
@@ -51,6 +52,7 @@ class MpiWire final : public Wire {
   MpiWire();
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  std::vector<int> machines() const override { return machines_; }
   void send(int peer, int tag, const Pieces& pieces, MessageId id) override;
   void receive(int peer, int tag, const Pieces& pieces, MessageId id) override;
   void send_beats() override;
@@ -58,11 +60,13 @@ class MpiWire final : public Wire {
   void close() override;
 
  private:
+  void find_machines();
   void expect_beat();
   void take_beats(int first, std::vector<int>& beats);
 
   int rank_ = 0;
   int size_ = 1;
+  std::vector<int> machines_;
   MPI_Comm data_ = MPI_COMM_NULL;
   MPI_Comm beats_ = MPI_COMM_NULL;
 
@@ -87,7 +91,23 @@ MpiWire::MpiWire() {
   MPI_Comm_rank(data_, &rank_);
   MPI_Comm_size(data_, &size_);
   beat_sends_.assign(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
+  find_machines();
   expect_beat();
+}
+
+// A machine is what shares memory; its lowest rank stands for it.
+void MpiWire::find_machines() {
+  MPI_Comm machine = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(data_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
+        "MPI_Comm_split_type");
+  int lowest = rank_;
+  check(MPI_Bcast(&lowest, 1, MPI_INT, 0, machine), "MPI_Bcast");
+  MPI_Comm_free(&machine);
+  std::vector<int> lowest_of(static_cast<std::size_t>(size_));
+  check(MPI_Allgather(&lowest, 1, MPI_INT, lowest_of.data(), 1, MPI_INT, data_), "MPI_Allgather");
+  std::map<int, int> numbers;
+  for (const int one : lowest_of)
+    machines_.push_back(numbers.try_emplace(one, static_cast<int>(numbers.size())).first->second);
 }
 
 void MpiWire::send(int peer, int tag, const Pieces& pieces, MessageId id) {

@@ -28,6 +28,7 @@ class TcpWire final : public Wire, private net::NetworkEvents {
   explicit TcpWire(const TcpOptions& options);
   int rank() const override { return options_.hello.rank; }
   int size() const override { return options_.hello.world_size; }
+  std::vector<int> machines() const override;
   void send(int peer, int tag, const Pieces& pieces, MessageId id) override;
   void receive(int peer, int tag, const Pieces& pieces, MessageId id) override;
   void send_beats() override;
@@ -131,6 +132,16 @@ std::string TcpWire::missing() const {
                      fmt::join(names, ", "), count > names.size() ? ", ..." : "");
 }
 
+// A machine is the host of an address.
+std::vector<int> TcpWire::machines() const {
+  std::map<std::string, int> numbers;
+  std::vector<int> result;
+  for (const net::Address& address : options_.addresses)
+    result.push_back(
+        numbers.try_emplace(address.host, static_cast<int>(numbers.size())).first->second);
+  return result;
+}
+
 void TcpWire::send(int peer, int tag, const Pieces& pieces, MessageId id) {
   network_.send(peers_[static_cast<std::size_t>(peer)].link,
                 {.tag = static_cast<std::uint32_t>(tag)}, pieces, id);
@@ -164,8 +175,8 @@ void TcpWire::close() {
 
 std::optional<net::Refusal> TcpWire::admit(net::LinkId link, const net::Hello& theirs) {
   if (theirs.role != options_.hello.role || theirs.rank >= size())
-    return net::Refusal{fmt::format("{} refuses {}: there is no such rank",
-                                    name_of(options_.hello), name_of(theirs))};
+    return net::Refusal{fmt::format("{} refuses {}: there is no such rank", name_of(options_.hello),
+                                    name_of(theirs))};
   Peer& peer = peers_[static_cast<std::size_t>(theirs.rank)];
   if (theirs.rank == rank() || peer.link != 0)
     return net::Refusal{fmt::format("{} refuses a second {}: each rank may be there once",

@@ -1,5 +1,6 @@
 #include "trainer/comm/tcp/tcp_wire.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -22,19 +23,21 @@ using namespace std::chrono_literals;
 // Sockets that listen on this machine, one a rank: what whoever starts the ranks gives them.
 class Places {
  public:
-  explicit Places(int size) {
-    for (int rank = 0; rank < size; ++rank) {
+  explicit Places(int size)
+      : Places(std::vector<std::string>(static_cast<std::size_t>(size), "127.0.0.1")) {}
+  explicit Places(const std::vector<std::string>& hosts) {
+    for (const std::string& host : hosts) {
       const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
       sockaddr_in place{};
       place.sin_family = AF_INET;
-      place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      inet_pton(AF_INET, host.c_str(), &place.sin_addr);
       socklen_t length = sizeof place;
       if (bind(descriptor, reinterpret_cast<sockaddr*>(&place), length) != 0 ||
           listen(descriptor, 64) != 0)
         throw std::runtime_error("no socket");
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&place), &length);
       descriptors_.push_back(descriptor);
-      addresses_.push_back({"127.0.0.1", ntohs(place.sin_port)});
+      addresses_.push_back({host, ntohs(place.sin_port)});
     }
   }
 
@@ -80,6 +83,23 @@ TEST(TcpWire, sums_are_those_of_the_plan) {
     });
     EXPECT_EQ(wrong, 0) << size << " ranks";
   }
+}
+
+// Of ranks on two machines, which are the hosts of their addresses.
+TEST(TcpWire, sums_of_machines_are_those_of_the_plan) {
+  constexpr std::int64_t kCount = 4'000'001;
+  const Places places({"127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"});
+  std::atomic<int> wrong = 0;
+  test::run_ranks(
+      4, [&](int rank) { return join(places.of(rank)); },
+      [&](Communicator& communicator) {
+        wrong += wrong_sums(communicator, in_pairs(4), 11);
+        wrong += sum_in_buckets(communicator, in_pairs(4), kCount, 500'000, 12) ==
+                         plain_sum(in_pairs(4), kCount, 12)
+                     ? 0
+                     : 1;
+      });
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(TcpWire, bits_do_not_depend_on_buckets) {
