@@ -1,6 +1,7 @@
 #include "operator/inspect/estimate.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -71,15 +72,21 @@ struct Gang {
 };
 
 // Each rank owns a part of the bucket: it gets the others' shares of it, and sends them the sum.
+// The ranks of a worker add theirs first, but coded ones, and what is left of them travels: one
+// share of 2, 4 or 8 ranks.
 double all_reduce_seconds(const Gang& gang, double bytes) {
   const double p = gang.ranks();
   const double s = gang.slots();
+  const double w = gang.workers;
+  const bool adds_first = gang.work.sent_share >= 1;
+  const double shares = std::has_single_bit(static_cast<unsigned>(gang.work.slots)) ? 1 : 2;
   const double sums = (p - 1) / p * bytes / kSumBytes;
-  const double inside = s > 1 ? 2 * (s - 1) / p * bytes / kInsideBytes + 2 * kInsideMessage : 0;
-  const double link = gang.workers > 1
-                          ? 2 * gang.network.seconds_a_message +
-                                2 * s * (p - s) / p * bytes / gang.network.bytes_per_second
-                          : 0;
+  const double inside_bytes = 2 * (s - 1) / (adds_first ? s : p) * bytes;
+  const double inside = s > 1 ? inside_bytes / kInsideBytes + 2 * kInsideMessage : 0;
+  const double link_bytes =
+      adds_first ? (1 + shares) * (w - 1) / w * bytes : 2 * s * (p - s) / p * bytes;
+  const double link =
+      w > 1 ? 2 * gang.network.seconds_a_message + link_bytes / gang.network.bytes_per_second : 0;
   return std::max(inside, link) + sums + 2 * (p - 1) * kMessageWork;
 }
 

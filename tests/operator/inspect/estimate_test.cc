@@ -113,6 +113,16 @@ TEST(Estimate, what_exchanges_takes_the_cores_that_compute) {
   EXPECT_DOUBLE_EQ(estimate(small, kShaped, 1).efficiency, 1) << "nothing to exchange";
 }
 
+TEST(Estimate, ranks_of_a_worker_add_before_they_send) {
+  constexpr Network kSlow{12.5e6, 50e-6};
+  Work work = resnet50();
+  const double one_a_worker = estimate(work, kSlow, 2).step_seconds;
+  work.slots = 4;
+  EXPECT_NEAR(estimate(work, kSlow, 2).step_seconds, one_a_worker, 0.05 * one_a_worker);
+  work.slots = 6;
+  EXPECT_NEAR(estimate(work, kSlow, 2).step_seconds, 1.5 * one_a_worker, 0.1 * one_a_worker);
+}
+
 TEST(Estimate, ranks_above_the_cores_compute_by_turns) {
   Work four;
   four.samples_per_second = 58.6;
