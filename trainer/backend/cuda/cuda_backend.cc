@@ -8,6 +8,7 @@
 
 #include "trainer/backend/cuda/cuda_executable.h"
 #include "trainer/backend/cuda/cuda_memory.h"
+#include "trainer/backend/cuda/engine_timing.h"
 #include "trainer/backend/cuda/weight_layout.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/device_span.h"
@@ -72,6 +73,11 @@ class CudaBackend final : public Backend {
           "clearing device memory");
   }
 
+  std::optional<AlgorithmTimes> time_algorithms(const graph::Program& training,
+                                                const KeepOn& keep_on) override {
+    return cuda::time_engines(training, shared_.products, queue_, keep_on);
+  }
+  void use(const Algorithms& algorithms) override { shared_.algorithms = algorithms; }
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) override;
   std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                               int num_slots) override {

@@ -94,6 +94,7 @@ void CudaExecutable::record(Parameters& parameters) {
   Recording recording{.program = program_,
                       .parameters = parameters,
                       .products = shared_.products,
+                      .algorithms = shared_.algorithms,
                       .queue = shared_.queue,
                       .tape = tape_,
                       .batch = batch_,
