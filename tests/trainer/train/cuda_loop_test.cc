@@ -30,6 +30,22 @@ TEST(CudaLoop, trains_as_on_the_reference) {
   }
 }
 
+// What is evaluated is the average.
+TEST(CudaLoop, clips_gradients_and_averages_weights_as_on_the_reference) {
+  TrainOptions options = mlp_options();
+  options.rule.clip_norm = 0.25F;
+  options.rule.ema_decay = 0.9F;
+  const World reference{.training = &small_images(), .test = &small_test_images()};
+  const Outcome expected = run(options, reference);
+  const Outcome actual = run(options, on_cuda(1));
+  EXPECT_LE(relative_distance(expected.weights, actual.weights), 1e-5);
+  EXPECT_LE(relative_distance(expected.slots, actual.slots), 1e-5);
+  EXPECT_NEAR(expected.told.finished.at(0).loss.value(), actual.told.finished.at(0).loss.value(),
+              1e-5);
+  options.rule.clip_norm = 0;
+  EXPECT_GT(relative_distance(run(options, reference).weights, actual.weights), 1e-3);
+}
+
 // By a clock that slows down from look to look, what is timed first takes longest.
 TEST(CudaLoop, only_a_host_is_asked_by_the_clock_whether_bf16_is_slower) {
   TrainOptions options = mlp_options();

@@ -46,7 +46,7 @@ Values steps(Backend& backend) {
     backend::forward(*run.executable, run.batch);
     run.executable->write_sums(control);
     run.backward();
-    backend.update({.weight_decay = 0.01F},
+    backend.update({.weight_decay = 0.01F, .clip_norm = 0.5F},
                    {.lr = 0.05F - 0.005F * static_cast<float>(step), .momentum = 0.9F}, 1,
                    *run.parameters);
     backend.end_step();

@@ -193,6 +193,7 @@ struct UpdateInputs {
 struct Verdict {
   std::int32_t not_finite = 0;  // a gradient is not; zero again after each decision
   std::int32_t updates = 0;     // this step does
+  double squares = 0;           // of gradients, summed; where they are clipped by their norm
   optim::UpdateStep step;
 };
 // What the optimizer does with 16 floats of the flat buffer.
@@ -201,14 +202,19 @@ constexpr std::int64_t kGranule = 16;  // floats: segments begin at multiples of
 struct FlatBuffer {
   float* weights = nullptr;
   const float* gradients = nullptr;
-  std::array<float*, optim::kMostSlots> slots = {};
-  const Change* changes = nullptr;  // one a granule
+  std::array<float*, optim::kMostSlots> slots = {};  // of the formula
+  float* average = nullptr;                          // of the weights; null: none is kept
+  const Change* changes = nullptr;                   // one a granule
   std::int64_t size = 0;
 };
 void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
                      Verdict* verdict);
+// The squares of what is trained, in an order that follows from the size; `partial` has room for
+// partial_squares() doubles.
+std::int64_t partial_squares(std::int64_t size);
+void sum_squares(const Queue& queue, const FlatBuffer& buffer, double* partial, Verdict* verdict);
 // Writes the verdict into both control segments and counts the update.
-void decide(const Queue& queue, const UpdateInputs* inputs, float* control_sums,
+void decide(const Queue& queue, const UpdateInputs* inputs, float clip_norm, float* control_sums,
             float* control_weights, Verdict* verdict);
 void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
             const FlatBuffer& buffer);
