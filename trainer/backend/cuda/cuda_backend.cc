@@ -238,6 +238,11 @@ int count_gpus() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+std::string pci_id_of(int device) {
+  char id[32] = {};
+  return cudaDeviceGetPCIBusId(id, sizeof(id), device) == cudaSuccess ? id : "";
+}
+
 cuda::Shared& cuda::shared_of(Backend& backend) {
   auto* on_gpu = dynamic_cast<CudaBackend*>(&backend);
   if (on_gpu == nullptr) throw Error(ExitCode::kInternal, "[cuda] this backend is of no GPU");
