@@ -16,7 +16,7 @@ namespace coxswain::backend::cuda {
 struct DeviceBatch {
   const StepInputs* inputs = nullptr;
   const std::int64_t* sample_ids = nullptr;
-  const std::int32_t* labels = nullptr;
+  Targets targets;
   const std::uint8_t* bytes = nullptr;  // (N, H, W, C)
   const float* table = nullptr;         // (C, 256)
 };

@@ -270,8 +270,6 @@ std::string lacks_on_gpu(const TrainerConfig& config) {
   if (is_layerwise(config.optimizer.name))
     return fmt::format("has no {}", word(config.optimizer.name));
   if (config.batch_norm != BatchNormScope::kLocal) return "has no batchNorm: sync";
-  if (augment::mixes(config.data.augment))
-    return "has no mixup or cutmix: leave them out of data.augment,";
   return "";
 }
 

@@ -44,6 +44,13 @@ struct StepInputs {
   double global_count = 1;
 };
 
+// View. What each row is to be, on the device: of one class, or of two by their shares.
+struct Targets {
+  const std::int32_t* labels = nullptr;
+  const std::int32_t* partners = nullptr;
+  const float* shares = nullptr;  // of the label; 1: the partner is nothing
+};
+
 // Of the loss; LossSums of executable.h.
 struct DeviceSums {
   double loss = 0;
@@ -174,13 +181,12 @@ void dropout(const Queue& queue, const StepInputs* inputs, const std::int64_t* s
 
 // loss.cu
 // `rows` has room for (2, N) doubles: each row's loss, and how many classes come before its label.
-void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const std::int32_t* labels,
+void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const Targets& targets,
                            std::int64_t n, std::int64_t classes, float smoothing,
                            const float* logits, double* rows, DeviceSums* sums);
 void softmax_cross_entropy_gradient(const Queue& queue, const StepInputs* inputs,
-                                    const std::int32_t* labels, std::int64_t n,
-                                    std::int64_t classes, float smoothing, const float* logits,
-                                    const Array& d_logits);
+                                    const Targets& targets, std::int64_t n, std::int64_t classes,
+                                    float smoothing, const float* logits, const Array& d_logits);
 void write_sums(const Queue& queue, const DeviceSums* sums, float* control);
 
 // update.cu
