@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/build.h"
 #include "trainer/comm/nccl/nccl_communicator.h"
 #include "trainer/commands.h"
@@ -19,6 +20,7 @@
 #include "trainer/contract/worker/child_process.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/contract/worker/termination_message.h"
+#include "trainer/gpu_affinity.h"
 #include "trainer/gpu_choice.h"
 #include "trainer/reports.h"
 #include "trainer/train/all_reduce_strategy.h"
@@ -167,6 +169,7 @@ class RankProcess {
     const bool apart = trains_apart(config, env_);
     rank_ = apart ? rank_of_this_process() : communicator->rank();
     const std::optional<int> gpu = take_gpu(config, *communicator, options.notes);
+    if (gpu) bind_beside(*gpu, options.notes);
     if (apart && rank_ > 0) options.checkpoint.directory.clear();  // worker 0 alone saves
     const auto training = open_training_set(config);
     const auto test = open_test_set(config);
@@ -208,6 +211,15 @@ class RankProcess {
     notes.push_back(gpu ? "device: auto: each rank computes on a GPU"
                         : "device: auto: no GPU is to be seen: on the CPU");
     return gpu;
+  }
+
+  // Before the backend takes memory of the host.
+  static void bind_beside(int gpu, std::vector<std::string>& notes) {
+    const DevicePlace place = place_of_device(backend::pci_id_of(gpu));
+    const auto cores = cores_beside(place, allowed_cores());
+    if (cores && bind_to(*cores))
+      notes.push_back(fmt::format("bound to cores {}, beside its GPU on NUMA node {}",
+                                  to_text(*cores), place.numa_node));
   }
 
   // What each rank says, in order.

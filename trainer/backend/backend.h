@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,6 +32,12 @@ class Backend {
   // What layers may be computed with on this device; those alone of which there are several.
   virtual AlgorithmChoices algorithm_choices(const graph::Program& /*training*/) const {
     return {};
+  }
+  // The same with their times, where the device's own clock is to tell them. Nothing: where all
+  // that was asked of it is done when a call returns, so that any clock does.
+  virtual std::optional<AlgorithmTimes> time_algorithms(const graph::Program& /*training*/,
+                                                        const KeepOn& /*keep_on*/) {
+    return std::nullopt;
   }
   // Of these choices, from the next layout() and prepare() on; a layer that is not named takes the
   // first.

@@ -238,6 +238,10 @@ class CheckedBackend : public Backend {
   AlgorithmChoices algorithm_choices(const graph::Program& training) const override {
     return fast_->algorithm_choices(training);
   }
+  std::optional<AlgorithmTimes> time_algorithms(const graph::Program& training,
+                                                const KeepOn& keep_on) override {
+    return fast_->time_algorithms(training, keep_on);
+  }
   void use(const Algorithms& algorithms) override { fast_->use(algorithms); }
 
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind) override {

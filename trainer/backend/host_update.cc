@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "trainer/backend/control.h"
+#include "trainer/optim/formulas.h"
 #include "trainer/tensor/host_span.h"
 
 namespace coxswain::backend {
@@ -59,14 +60,6 @@ void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& ste
       part.slots[static_cast<std::size_t>(slot)] = host_span(parameters.slot(slot, segment));
     }
     optim::update(rule, step, part);
-  }
-}
-
-void exchange_weights(const Parameters& parameters, int slot) {
-  for (const tensor::Segment& segment : parameters.layout().segments) {
-    if (!tensor::is_trainable(segment.kind)) continue;
-    std::ranges::swap_ranges(host_span(parameters.weights(segment)),
-                             host_span(parameters.slot(slot, segment)));
   }
 }
 

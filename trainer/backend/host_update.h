@@ -26,7 +26,4 @@ float gradient_factor(const optim::UpdateRule& rule, const Parameters& parameter
 void update_segments(const optim::UpdateRule& rule, const optim::UpdateStep& step,
                      const Parameters& parameters, int first, int last);
 
-// Trainable weights and what the slot holds of them change places.
-void exchange_weights(const Parameters& parameters, int slot);
-
 }  // namespace coxswain::backend

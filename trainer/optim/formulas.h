@@ -230,6 +230,18 @@ struct Signum : Sgd {
   }
 };
 
+// By what gradients are multiplied whose squares sum to `sum`: torch.nn.utils.clip_grad_norm_.
+constexpr float clip_factor(float clip_norm, double sum) {
+  if (clip_norm == 0) return 1;
+  const double factor = static_cast<double>(clip_norm) / (std::sqrt(sum) + 1e-6);
+  return static_cast<float>(factor < 1 ? factor : 1);
+}
+
+// The average of a weight, after a step.
+[[gnu::always_inline]] constexpr float moved(float decay, float average, float weight) {
+  return decay * average + (1 - decay) * weight;
+}
+
 // The gradient as the rule takes it.
 [[gnu::always_inline]] constexpr float clipped(const UpdateRule& rule, const UpdateStep& step,
                                                float gradient) {

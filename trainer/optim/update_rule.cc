@@ -109,7 +109,7 @@ void follow_muon(const UpdateRule& rule, const UpdateStep& step, float decay,
 
 void follow_weights(float decay, std::span<float> average, std::span<const float> weights) {
   for (std::size_t i = 0; i < average.size(); ++i)
-    average[i] = decay * average[i] + (1 - decay) * weights[i];
+    average[i] = moved(decay, average[i], weights[i]);
 }
 
 void average(float momentum, float parts, std::span<float> running, std::span<const float> sums) {
@@ -160,12 +160,6 @@ double sum_of_squares(std::span<const float> values) {
   double sum = 0;
   for (const double lane : sums) sum += lane;
   return sum;
-}
-
-float clip_factor(float clip_norm, double sum) {
-  if (clip_norm == 0) return 1;
-  return static_cast<float>(
-      std::min(1.0, static_cast<double>(clip_norm) / (std::sqrt(sum) + 1e-6)));
 }
 
 bool decays(DecayScope scope, SegmentKind kind) {

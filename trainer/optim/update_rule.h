@@ -62,9 +62,6 @@ struct SegmentPart {
 // The same bits for any instruction set; zeros change nothing.
 double sum_of_squares(std::span<const float> values);
 
-// By what gradients are multiplied whose squares sum to `sum`: torch.nn.utils.clip_grad_norm_.
-float clip_factor(float clip_norm, double sum);
-
 // Applies one step to a part: a trainable one by the rule, or as plain SGD where it has no slots;
 // statistics by their running average; frozen weights and the control segment not at all.
 // Elementwise, without fused multiply-adds: any cut and any instruction set give the same bits, and

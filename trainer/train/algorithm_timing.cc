@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "trainer/train/model_state.h"
 
@@ -15,12 +16,14 @@ namespace {
 
 using backend::AlgorithmChoices;
 using backend::Algorithms;
+using backend::AlgorithmTimes;
 
 constexpr double kWorthwhile = 0.97;      // of a layer's time with the device's own choice
 constexpr double kWorthwhileStep = 0.99;  // of a step's
 constexpr double kPassSeconds = 0.25;     // of steps with one choice
 constexpr int kLeastPasses = 2;
 constexpr int kMostPasses = 20;
+constexpr double kDeviceSeconds = 30;  // far from the deadline of the ranks that wait meanwhile
 
 Algorithms variant(const AlgorithmChoices& choices, std::size_t index) {
   Algorithms result;
@@ -97,17 +100,67 @@ double sum_of(const std::vector<double>& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin, const Collaborators& with) {
+  return std::chrono::duration<double>(with.now() - begin).count();
+}
+
+// What all of them take in a step: each its own choice, or that of `algorithms`.
+double seconds_with(const Algorithms& algorithms, const AlgorithmTimes& times) {
+  double sum = 0;
+  for (const auto& [name, tried] : times) {
+    const auto chosen = algorithms.find(name);
+    const auto taken = std::ranges::find_if(tried, [&](const backend::TimedAlgorithm& one) {
+      return chosen != algorithms.end() && one.name == chosen->second;
+    });
+    sum += (taken == tried.end() ? tried.front() : *taken).seconds;
+  }
+  return sum;
+}
+
+Algorithms faster_on_device(const AlgorithmTimes& times, double took,
+                            std::vector<std::string>& notes) {
+  Algorithms faster = faster_algorithms(times);
+  const double share = seconds_with(faster, times) / seconds_with({}, times);
+  const std::string found = faster.empty()
+                                ? "the usual ones are the fastest"
+                                : fmt::format("with {} others they take {:.0f} % of their time",
+                                              faster.size(), 100 * share);
+  notes.push_back(fmt::format("timed the engines of {} convolutions in {:.1f} s: {}", times.size(),
+                              took, found));
+  return faster;
+}
+
+// Pass i is with the i-th algorithm of each layer, or with its last.
+AlgorithmTimes time_on_host(const AlgorithmChoices& choices, const graph::Program& program,
+                            const TrainOptions& options, const Collaborators& with, double& own) {
+  const std::vector<std::string> accounts = accounts_of(program, choices);
+  std::size_t variants = 0;
+  for (const auto& [layer, names] : choices) variants = std::max(variants, names.size());
+  AlgorithmTimes times;
+  for (std::size_t i = 0; i < variants; ++i) {
+    for (const auto& [layer, names] : choices)
+      if (i < names.size()) times[layer].push_back({names[i]});
+    const std::vector<double> seconds = time_steps(variant(choices, i), program, options, with);
+    if (i == 0) own = sum_of(seconds);
+    for (std::size_t step = 0; step < seconds.size(); ++step) {
+      const auto found = times.find(accounts[static_cast<std::size_t>(program.steps[step].node)]);
+      if (found != times.end() && i < found->second.size())
+        found->second[i].seconds += seconds[step];
+    }
+  }
+  return times;
+}
+
 }  // namespace
 
-Algorithms faster_algorithms(const AlgorithmChoices& choices,
-                             const std::vector<LayerSeconds>& seconds) {
+Algorithms faster_algorithms(const AlgorithmTimes& times) {
   Algorithms faster;
-  for (const auto& [layer, names] : choices) {
-    double least = kWorthwhile * seconds.front().at(layer);
-    for (std::size_t i = 1; i < std::min(names.size(), seconds.size()); ++i) {
-      if (seconds[i].at(layer) >= least) continue;
-      least = seconds[i].at(layer);
-      faster[layer] = names[i];
+  for (const auto& [layer, tried] : times) {
+    double least = kWorthwhile * tried.front().seconds;
+    for (const backend::TimedAlgorithm& one : std::span(tried).subspan(1)) {
+      if (one.seconds >= least) continue;
+      least = one.seconds;
+      faster[layer] = one.name;
     }
   }
   return faster;
@@ -115,23 +168,16 @@ Algorithms faster_algorithms(const AlgorithmChoices& choices,
 
 Algorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
                            const Collaborators& with, std::vector<std::string>& notes) {
+  const auto begin = with.now();
+  const auto keep_on = [&] { return seconds_since(begin, with) < kDeviceSeconds; };
+  if (const auto times = with.backend.time_algorithms(program, keep_on)) {
+    return times->empty() ? Algorithms()
+                          : faster_on_device(*times, seconds_since(begin, with), notes);
+  }
   const AlgorithmChoices choices = with.backend.algorithm_choices(program);
   if (choices.empty()) return {};
-  const auto begin = with.now();
-  const std::vector<std::string> accounts = accounts_of(program, choices);
-  std::size_t variants = 0;
-  for (const auto& [layer, names] : choices) variants = std::max(variants, names.size());
-  std::vector<LayerSeconds> by_layer(variants);
   double own = 0;
-  for (std::size_t i = 0; i < variants; ++i) {
-    const std::vector<double> seconds = time_steps(variant(choices, i), program, options, with);
-    if (i == 0) own = sum_of(seconds);
-    for (std::size_t step = 0; step < seconds.size(); ++step) {
-      const std::string& layer = accounts[static_cast<std::size_t>(program.steps[step].node)];
-      if (!layer.empty()) by_layer[i][layer] += seconds[step];
-    }
-  }
-  Algorithms faster = faster_algorithms(choices, by_layer);
+  Algorithms faster = faster_algorithms(time_on_host(choices, program, options, with, own));
   double best = own;
   if (!faster.empty()) best = sum_of(time_steps(faster, program, options, with));
   if (best > kWorthwhileStep * own) faster.clear();
@@ -142,7 +188,7 @@ Algorithms time_algorithms(const graph::Program& program, const TrainOptions& op
     found.pop_back();
   }
   notes.push_back(fmt::format("timed the algorithms of {} layers in {:.1f} s: {}", choices.size(),
-                              std::chrono::duration<double>(with.now() - begin).count(), found));
+                              seconds_since(begin, with), found));
   return faster;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,17 +9,13 @@
 
 namespace coxswain::train {
 
-// Seconds of a training step that a layer accounts for, by its name.
-using LayerSeconds = std::map<std::string, double>;
-
-// The layers that are faster with another algorithm than the device's own choice, and which. With
-// `seconds[i]` each layer had the i-th of its choices, or its last. A few per cent are no reason.
-backend::Algorithms faster_algorithms(const backend::AlgorithmChoices& choices,
-                                      const std::vector<LayerSeconds>& seconds);
+// The layers that are faster with another algorithm than the device's own choice, and which. A few
+// per cent are no reason.
+backend::Algorithms faster_algorithms(const backend::AlgorithmTimes& times);
 
 // Times a training step of the program with each of the algorithms that the backend knows, a
 // fraction of a second each, and says in a note what it found. What it returns is faster as a whole
-// than the backend's own choice.
+// than the backend's own choice. A device that times them by itself has half a minute.
 backend::Algorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
                                     const Collaborators& with, std::vector<std::string>& notes);
 

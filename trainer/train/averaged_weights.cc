@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "trainer/backend/host_update.h"
-
 namespace coxswain::train {
 
 void begin_average(const optim::UpdateRule& rule, const backend::Parameters& parameters) {
@@ -15,7 +13,15 @@ void begin_average(const optim::UpdateRule& rule, const backend::Parameters& par
 
 void AveragedWeights::exchange() {
   if (rule_.ema_decay == 0) return;
-  backend::exchange_weights(parameters_, parameters_.num_slots() - 1);
+  tensor::Memory& memory = parameters_.memory();
+  const tensor::Buffer kept = memory.allocate(parameters_.layout().size());
+  memory.copy(parameters_.weights(), kept.slice());
+  for (const tensor::Segment& segment : parameters_.layout().segments) {
+    if (!tensor::is_trainable(segment.kind)) continue;
+    const tensor::Slice average = parameters_.slot(parameters_.num_slots() - 1, segment);
+    memory.copy(average, parameters_.weights(segment));
+    memory.copy(kept.slice().range(segment.offset, segment.stored), average);
+  }
   executables_.parameters_changed();
 }
 

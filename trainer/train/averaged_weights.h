@@ -10,7 +10,7 @@ namespace coxswain::train {
 // The weights' average begins as they do.
 void begin_average(const optim::UpdateRule& rule, const backend::Parameters& parameters);
 
-// Resource. While it lives, weights are their average, where the rule keeps one. On a host.
+// Resource. While it lives, weights are their average, where the rule keeps one.
 class AveragedWeights {
  public:
   AveragedWeights(const optim::UpdateRule& rule, const backend::Parameters& parameters,

@@ -32,6 +32,8 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorDevicesUnavailable = 46,
@@ -54,7 +56,7 @@ enum cudaMemcpyKind {
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1, cudaStreamCaptureModeRelaxed };
 constexpr unsigned int cudaStreamNonBlocking = 1;
-constexpr unsigned int cudaEventDisableTiming = 2;
+constexpr unsigned int cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
   char name[256];
@@ -132,6 +134,7 @@ cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaGetLastError();
@@ -159,6 +162,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream,
                             cuda_host::Site site = cuda_host::Site::current());
 cudaError_t cudaEventSynchronize(cudaEvent_t event,
                                  cuda_host::Site site = cuda_host::Site::current());
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,54 +12,10 @@
 
 #include "tests/support/cuda_host/cuda_runtime.h"
 #include "tests/support/cuda_host/fibers.h"
-#include "tests/support/cuda_host/work.h"
+#include "tests/support/cuda_host/objects.h"
 
 extern char __start_cuda_shared[] __attribute__((weak));
 extern char __stop_cuda_shared[] __attribute__((weak));
-
-namespace cuda_host {
-
-// What an event's record stands for: done once the stream has come to it; inside a capture, the
-// node after which it comes.
-struct Mark {
-  bool done = false;
-  CUstream_st* stream = nullptr;
-  CUgraph_st* graph = nullptr;
-  int node = -1;
-};
-
-struct Item {
-  Work work;
-  std::shared_ptr<Mark> waits_for;
-  std::shared_ptr<Mark> records;
-};
-
-struct Node {
-  NewWork work;
-  std::vector<int> after;
-};
-
-}  // namespace cuda_host
-
-struct CUgraph_st {
-  std::vector<cuda_host::Node> nodes;
-  std::set<CUstream_st*> streams;
-};
-
-struct CUgraphExec_st {
-  std::shared_ptr<const CUgraph_st> graph;
-};
-
-struct CUevent_st {
-  std::shared_ptr<cuda_host::Mark> mark = std::make_shared<cuda_host::Mark>(true);
-};
-
-struct CUstream_st {
-  int device = 0;
-  std::deque<cuda_host::Item> items;
-  CUgraph_st* capture = nullptr;
-  std::vector<int> next_after;  // nodes of the capture that the next one follows
-};
 
 namespace cuda_host {
 
@@ -78,6 +33,7 @@ struct Device {
   std::map<void*, std::size_t> blocks;
   std::map<void*, std::size_t> given_back;  // while streams may still name them
   std::size_t allocated = 0;
+  std::int64_t clock = 0;  // microseconds
   std::size_t memory = std::size_t{4} << 30;
   int devices = 1;
   std::string name = "a host";
@@ -121,7 +77,10 @@ bool advance(CUstream_st& stream) {
   const Progress progress = item.work ? item.work() : Progress::kDone;
   for (const auto& [address, bytes] : device().given_back) fill_memory(address, bytes);
   if (progress != Progress::kDone) return progress == Progress::kSome;
-  if (item.records) item.records->done = true;
+  if (item.records) {
+    item.records->done = true;
+    item.records->time = device().clock;
+  }
   stream.items.pop_front();
   device().changed.notify_all();
   return true;
@@ -310,6 +269,8 @@ void set_devices(int count, const char* name) {
 }
 void set_memory(std::size_t bytes) { device().memory = bytes; }
 std::size_t allocated() { return device().allocated; }
+void spend(std::int64_t microseconds) { device().clock += microseconds; }
+std::int64_t spent() { return device().clock; }
 
 int lane() { return static_cast<int>(this_thread() % 32); }
 
@@ -405,6 +366,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
   return index < device().devices ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int index) {
+  std::snprintf(id, static_cast<std::size_t>(size), "0000:3B:%02X.0", static_cast<unsigned>(index));
+  return index < device().devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 2;  // few, so that grids are small and loops over them go round
   return cudaSuccess;
@@ -495,8 +461,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   *event = std::make_unique<CUevent_st>().release();
+  (*event)->is_timed = flags == cudaEventDefault;
   return cudaSuccess;
 }
 
@@ -531,6 +498,16 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event, cuda_host::Site site) {
   const std::shared_ptr<Mark> mark = event->mark;
   cuda_host::run_until(
       lock, [&] { return mark->done; }, [&] { return cuda_host::advance_to(*mark); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const std::lock_guard lock(device().mutex);
+  for (const CUevent_st* event : {begin, end}) {
+    if (!event->is_timed || event->mark->stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (!event->mark->done) return cudaErrorNotReady;
+  }
+  *milliseconds = static_cast<float>(end->mark->time - begin->mark->time) / 1000;
   return cudaSuccess;
 }
 

@@ -43,4 +43,8 @@ void set_devices(int count, const char* name = "a host");
 void set_memory(std::size_t bytes);  // what there is to allocate
 std::size_t allocated();
 
+// The device's clock stands but for what its work says that it takes.
+void spend(std::int64_t microseconds);  // by what runs
+std::int64_t spent();
+
 }  // namespace cuda_host

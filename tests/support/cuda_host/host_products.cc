@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tests/support/cuda_host/cuda_runtime.h"
+#include "tests/support/cuda_host/device.h"
 #include "trainer/backend/cuda/kernels/element.h"
 #include "trainer/backend/cuda/products.h"
 
@@ -107,6 +108,33 @@ void convolve(const Convolution& d, const Operands& o) {
   }
 }
 
+// Value. One way to compute a convolution, all to the same bits.
+struct Engine {
+  const char* name;
+  std::int64_t microseconds;
+  Pass better_at;  // where it takes a quarter of that
+  bool is_refused = false;
+  std::size_t workspace = 256;
+};
+constexpr Engine kEngines[] = {{"loops", 100, Pass::kForward},
+                               {"refused", 1, Pass::kForward, true},
+                               {"hungry", 1, Pass::kForward, false, std::size_t{1} << 29},
+                               {"sideways", 200, Pass::kData},
+                               {"backwards", 300, Pass::kWeights}};
+
+// Who has no workspace, or one that somebody else uses, gets other results.
+Product product_of(const Engine& engine, const Convolution& d) {
+  const std::int64_t takes = engine.microseconds / (d.pass == engine.better_at ? 4 : 1);
+  return {.workspace = engine.workspace,
+          .run = [=](const Operands& operands, void* workspace, const Queue& queue) {
+            cuda_host::enqueue(queue.stream, [=] {
+              std::memset(workspace, 0x7F, 256);
+              convolve(d, operands);
+              cuda_host::spend(takes);
+            });
+          }};
+}
+
 // A dense layer is a convolution of one pixel.
 Convolution as_convolution(const Dense& d) {
   return {.pass = d.pass,
@@ -127,16 +155,18 @@ struct Products::Handles {};
 Products::Products() = default;
 Products::~Products() = default;
 
-// Who has no workspace, or one that somebody else uses, gets other results.
-Product Products::prepare(const Convolution& d) {
-  constexpr std::size_t kWorkspace = 256;
-  return {.workspace = kWorkspace,
-          .run = [d](const Operands& operands, void* workspace, const Queue& queue) {
-            cuda_host::enqueue(queue.stream, [=] {
-              std::memset(workspace, 0x7F, kWorkspace);
-              convolve(d, operands);
-            });
-          }};
+Product Products::prepare(const Convolution& d) { return product_of(kEngines[0], d); }
+
+std::vector<std::string> Products::engines(const Convolution&) {
+  std::vector<std::string> names;
+  for (const Engine& engine : kEngines) names.emplace_back(engine.name);
+  return names;
+}
+
+std::optional<Product> Products::prepare_with(const std::string& name, const Convolution& d) {
+  for (const Engine& engine : kEngines)
+    if (engine.name == name && !engine.is_refused) return product_of(engine, d);
+  return std::nullopt;
 }
 
 Product Products::prepare(const Dense& d) { return prepare(as_convolution(d)); }

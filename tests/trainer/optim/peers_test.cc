@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/peer_values.h"
+#include "trainer/optim/formulas.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/update_rule.h"
 

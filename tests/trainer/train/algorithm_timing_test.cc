@@ -15,11 +15,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(FasterAlgorithms, are_those_that_pay) {
-  const backend::AlgorithmChoices choices = {
-      {"a", {"own", "other"}}, {"b", {"own", "other", "third"}}, {"c", {"own", "other"}}};
-  EXPECT_EQ(faster_algorithms(choices, {{{"a", 10}, {"b", 10}, {"c", 10}},
-                                        {{"a", 9.9}, {"b", 9}, {"c", 5}},
-                                        {{"a", 1}, {"b", 8}, {"c", 1}}}),
+  EXPECT_EQ(faster_algorithms({{"a", {{"own", 10}, {"other", 9.9}}},
+                               {"b", {{"own", 10}, {"other", 9}, {"third", 8}, {"fourth", 8.5}}},
+                               {"c", {{"own", 10}, {"other", 5}}},
+                               {"d", {{"own", 10}}}}),
             (Algorithms{{"b", "third"}, {"c", "other"}}));
 }
 

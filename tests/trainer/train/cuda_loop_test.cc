@@ -30,6 +30,22 @@ TEST(CudaLoop, trains_as_on_the_reference) {
   }
 }
 
+// What is evaluated is the average.
+TEST(CudaLoop, clips_gradients_and_averages_weights_as_on_the_reference) {
+  TrainOptions options = mlp_options();
+  options.rule.clip_norm = 0.25F;
+  options.rule.ema_decay = 0.9F;
+  const World reference{.training = &small_images(), .test = &small_test_images()};
+  const Outcome expected = run(options, reference);
+  const Outcome actual = run(options, on_cuda(1));
+  EXPECT_LE(relative_distance(expected.weights, actual.weights), 1e-5);
+  EXPECT_LE(relative_distance(expected.slots, actual.slots), 1e-5);
+  EXPECT_NEAR(expected.told.finished.at(0).loss.value(), actual.told.finished.at(0).loss.value(),
+              1e-5);
+  options.rule.clip_norm = 0;
+  EXPECT_GT(relative_distance(run(options, reference).weights, actual.weights), 1e-3);
+}
+
 // By a clock that slows down from look to look, what is timed first takes longest.
 TEST(CudaLoop, only_a_host_is_asked_by_the_clock_whether_bf16_is_slower) {
   TrainOptions options = mlp_options();
@@ -44,6 +60,34 @@ TEST(CudaLoop, only_a_host_is_asked_by_the_clock_whether_bf16_is_slower) {
     const std::string notes = run(options, world).told.notes();
     EXPECT_EQ(notes.find("times as long for a step as in fp32") != notes.npos, !on_device) << notes;
   }
+}
+
+// As host_products.cc says how long its engines take, by the device's clock, whatever the host's.
+TEST(CudaLoop, takes_the_engines_that_it_timed_and_keeps_them_in_a_resume) {
+  const CheckpointDirectory directory;
+  TrainOptions options = mlp_options();
+  options.model = Model::kSingaCnn;
+  options.epochs.reset();
+  options.steps = 1;
+  options.checkpoint.directory = directory.path();
+  const auto images = data::make_synthetic({1, 1, 28, 28}, 4, 16, 1);
+  World world = on_cuda(1);
+  world.training = world.test = images.get();
+  EXPECT_EQ(run(options, world).told.notes().find("timed"), std::string::npos);
+
+  options.fixed_order = false;
+  options.checkpoint.resume = false;
+  const std::string notes = run(options, world).told.notes();
+  EXPECT_NE(notes.find("timed the engines of 5 convolutions in "), notes.npos) << notes;
+  EXPECT_NE(notes.find("with 3 others they take 71 % of their time"), notes.npos) << notes;
+  const backend::Algorithms chosen = newest(directory.path()).state.algorithms;
+  EXPECT_EQ(chosen, (backend::Algorithms{{"conv1.weights", "backwards"},
+                                         {"conv2.data", "sideways"},
+                                         {"conv2.weights", "backwards"}}));
+  options.checkpoint.resume = true;
+  options.steps = 2;
+  EXPECT_EQ(run(options, world).told.notes().find("timed"), std::string::npos);
+  EXPECT_EQ(newest(directory.path()).state.algorithms, chosen);
 }
 
 struct NarrowCase {

@@ -32,6 +32,10 @@ class HookedBackend : public backend::Backend {
   backend::AlgorithmChoices algorithm_choices(const graph::Program& training) const override {
     return inner_->algorithm_choices(training);
   }
+  std::optional<backend::AlgorithmTimes> time_algorithms(const graph::Program& training,
+                                                         const backend::KeepOn& keep_on) override {
+    return inner_->time_algorithms(training, keep_on);
+  }
   void use(const backend::Algorithms& algorithms) override { inner_->use(algorithms); }
   tensor::ParameterLayout layout(const graph::Program& training, backend::LayoutKind kind) override;
   std::unique_ptr<backend::Parameters> make_parameters(const tensor::ParameterLayout& layout,

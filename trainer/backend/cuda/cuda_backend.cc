@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <deque>
 
 #include "trainer/backend/cuda/cuda_executable.h"
 #include "trainer/backend/cuda/cuda_memory.h"
+#include "trainer/backend/cuda/engine_timing.h"
 #include "trainer/backend/cuda/weight_layout.h"
 #include "trainer/contract/error.h"
 #include "trainer/tensor/device_span.h"
@@ -57,7 +59,8 @@ std::uint64_t hash_of(const optim::UpdateRule& rule) {
         static_cast<std::uint32_t>(rule.decay_scope), static_cast<std::uint32_t>(rule.centered),
         static_cast<std::uint32_t>(rule.rounds_to_half)})
     hash.add(choice);
-  for (const float value : {rule.weight_decay, rule.beta2, rule.epsilon, rule.statistic_momentum})
+  for (const float value : {rule.weight_decay, rule.beta2, rule.epsilon, rule.statistic_momentum,
+                            rule.clip_norm, rule.clip_value, rule.ema_decay})
     hash.add(std::bit_cast<std::uint32_t>(value));
   return hash.hash();
 }
@@ -72,6 +75,11 @@ class CudaBackend final : public Backend {
           "clearing device memory");
   }
 
+  std::optional<AlgorithmTimes> time_algorithms(const graph::Program& training,
+                                                const KeepOn& keep_on) override {
+    return cuda::time_engines(training, shared_.products, queue_, keep_on);
+  }
+  void use(const Algorithms& algorithms) override { shared_.algorithms = algorithms; }
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind kind) override;
   std::unique_ptr<Parameters> make_parameters(const tensor::ParameterLayout& layout,
                                               int num_slots) override {
@@ -102,11 +110,12 @@ class CudaBackend final : public Backend {
     tensor::ParameterLayout layout;
     DecayScope scope;
     cuda::DeviceMemory changes;
+    cuda::DeviceMemory squares;  // partial sums
   };
 
   template <typename T>
   void send(std::span<const T> from, std::byte* to);
-  const Change* changes_of(const Parameters& parameters, DecayScope scope);
+  const Map& map_of(const Parameters& parameters, DecayScope scope);
 
   int multiprocessors_;  // first: takes the device
   std::string model_;
@@ -115,7 +124,7 @@ class CudaBackend final : public Backend {
   cuda::CudaMemory memory_{{shared_.stream.get(), multiprocessors_}, shared_.steps};
   cuda::DeviceMemory inputs_{sizeof(UpdateInputs), "the learning rate"};
   cuda::DeviceMemory verdict_{sizeof(Verdict), "the verdict on a step"};
-  std::vector<Map> maps_;  // kept: recorded steps name them
+  std::deque<Map> maps_;  // kept: recorded steps name them
 };
 
 tensor::ParameterLayout CudaBackend::layout(const graph::Program& training, LayoutKind kind) {
@@ -171,38 +180,48 @@ std::vector<Change> make_changes(const tensor::ParameterLayout& layout, DecaySco
   return changes;
 }
 
-const Change* CudaBackend::changes_of(const Parameters& parameters, DecayScope scope) {
+const CudaBackend::Map& CudaBackend::map_of(const Parameters& parameters, DecayScope scope) {
   const auto is_it = [&](const Map& map) {
     return map.scope == scope && map.layout == parameters.layout();
   };
   auto found = std::ranges::find_if(maps_, is_it);
   if (found == maps_.end()) {
     const std::vector<Change> changes = make_changes(parameters.layout(), scope);
-    maps_.push_back({parameters.layout(), scope, {changes.size(), "a map of the parameters"}});
+    const auto sums = static_cast<std::size_t>(cuda::partial_squares(parameters.layout().size()));
+    maps_.push_back({parameters.layout(),
+                     scope,
+                     {changes.size(), "a map of the parameters"},
+                     {sums * sizeof(double), "the norm of the gradients"}});
     found = std::prev(maps_.end());
     send(std::span<const Change>(changes), found->changes.data());
   }
-  return reinterpret_cast<const Change*>(found->changes.data());
+  return *found;
 }
 
 void CudaBackend::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
                          float statistic_parts, Parameters& parameters) {
   const tensor::Segment& control = parameters.layout().control();
+  const Map& map = map_of(parameters, rule.decay_scope);
   cuda::FlatBuffer buffer{.weights = device_span(parameters.weights()).data(),
                           .gradients = device_span(parameters.gradients()).data(),
                           .slots = {},
-                          .changes = changes_of(parameters, rule.decay_scope),
+                          .changes = reinterpret_cast<const Change*>(map.changes.data()),
                           .size = parameters.layout().size()};
-  for (int slot = 0; slot < parameters.num_slots(); ++slot) {
+  const int averages = rule.ema_decay > 0 ? 1 : 0;
+  const int slots = parameters.num_slots() - averages;
+  for (int slot = 0; slot < slots; ++slot) {
     buffer.slots[static_cast<std::size_t>(slot)] = device_span(parameters.slot(slot)).data();
   }
+  if (averages > 0) buffer.average = device_span(parameters.slot(slots)).data();
   const UpdateInputs inputs{rate.lr, rate.momentum, statistic_parts};
   const bool enqueues = shared_.steps.asks({kUpdate, word(&parameters), hash_of(rule)});
   send(std::span(&inputs, 1), inputs_.data());
   if (!enqueues) return;
   auto* verdict = reinterpret_cast<Verdict*>(verdict_.data());
   cuda::find_not_finite(queue_, buffer.gradients, buffer.size, verdict);
-  cuda::decide(queue_, reinterpret_cast<const UpdateInputs*>(inputs_.data()),
+  if (rule.clip_norm > 0)
+    cuda::sum_squares(queue_, buffer, reinterpret_cast<double*>(map.squares.data()), verdict);
+  cuda::decide(queue_, reinterpret_cast<const UpdateInputs*>(inputs_.data()), rule.clip_norm,
                device_span(parameters.gradients(control)).data(),
                device_span(parameters.weights(control)).data(), verdict);
   cuda::update(queue_, rule, verdict, buffer);
@@ -217,6 +236,11 @@ std::unique_ptr<Backend> make_cuda_backend(int device) {
 int count_gpus() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+std::string pci_id_of(int device) {
+  char id[32] = {};
+  return cudaDeviceGetPCIBusId(id, sizeof(id), device) == cudaSuccess ? id : "";
 }
 
 cuda::Shared& cuda::shared_of(Backend& backend) {

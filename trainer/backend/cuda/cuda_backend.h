@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "trainer/backend/backend.h"
 
@@ -14,6 +15,9 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 
 // Those that this process sees; 0 without a driver, or where the program was built without CUDA.
 int count_gpus();
+
+// Where the GPU is on the PCI bus: "0000:3B:00.0"; "" where that is not to be had.
+std::string pci_id_of(int device);
 
 namespace cuda {
 struct Shared;

@@ -42,6 +42,8 @@ struct Places {
   std::size_t inputs = 0;
   std::size_t sample_ids;
   std::size_t labels;
+  std::size_t partners;
+  std::size_t shares;
   std::size_t table;
   std::size_t bytes;
   std::size_t size;
@@ -50,10 +52,15 @@ struct Places {
     const auto rows = static_cast<std::size_t>(images.n);
     sample_ids = inputs + sizeof(StepInputs);
     labels = sample_ids + rows * sizeof(std::int64_t);
-    table = labels + (rows * sizeof(std::int32_t) + 7) / 8 * 8;
+    partners = labels + padded(rows * sizeof(std::int32_t));
+    shares = partners + padded(rows * sizeof(std::int32_t));
+    table = shares + padded(rows * sizeof(float));
     bytes = table + static_cast<std::size_t>(images.c * tensor::kPixelValues) * sizeof(float);
     size = bytes + static_cast<std::size_t>(images.elements());
   }
+
+ private:
+  static std::size_t padded(std::size_t length) { return (length + 7) / 8 * 8; }
 };
 
 void pack(const Batch& batch, const Places& places, std::byte* to) {
@@ -64,6 +71,10 @@ void pack(const Batch& batch, const Places& places, std::byte* to) {
   };
   put(places.sample_ids, batch.sample_ids);
   put(places.labels, batch.labels);
+  const bool mixed = !batch.shares.empty();
+  put(places.partners, mixed ? batch.partner_labels : batch.labels);
+  const std::vector<float> all(mixed ? 0 : batch.labels.size(), 1.0F);
+  put(places.shares, mixed ? batch.shares : std::span(all));
   put(places.table, batch.images.table);
   put(places.bytes, batch.images.bytes);
 }
@@ -71,7 +82,9 @@ void pack(const Batch& batch, const Places& places, std::byte* to) {
 DeviceBatch unpacked(const Places& places, std::byte* at) {
   return {.inputs = reinterpret_cast<const StepInputs*>(at + places.inputs),
           .sample_ids = reinterpret_cast<const std::int64_t*>(at + places.sample_ids),
-          .labels = reinterpret_cast<const std::int32_t*>(at + places.labels),
+          .targets = {reinterpret_cast<const std::int32_t*>(at + places.labels),
+                      reinterpret_cast<const std::int32_t*>(at + places.partners),
+                      reinterpret_cast<const float*>(at + places.shares)},
           .bytes = reinterpret_cast<const std::uint8_t*>(at + places.bytes),
           .table = reinterpret_cast<const float*>(at + places.table)};
 }
@@ -94,6 +107,7 @@ void CudaExecutable::record(Parameters& parameters) {
   Recording recording{.program = program_,
                       .parameters = parameters,
                       .products = shared_.products,
+                      .algorithms = shared_.algorithms,
                       .queue = shared_.queue,
                       .tape = tape_,
                       .batch = batch_,
@@ -115,8 +129,6 @@ void CudaExecutable::bind() {
 
 void CudaExecutable::load(const Batch& batch) {
   check(program_, batch);
-  if (!batch.shares.empty())
-    throw Error(ExitCode::kBadInput, "[backend] mixup and cutmix are not in device: cuda yet");
   bind();
   next_step_ = 0;
   const tensor::Shape& shape = shape_of(0);

@@ -16,6 +16,7 @@ struct Shared {
   Queue queue;
   StepGraphs steps{stream.get()};
   Products products;
+  Algorithms algorithms;  // of the next executables
   Arena arena;
 };
 

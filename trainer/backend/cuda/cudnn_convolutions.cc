@@ -8,18 +8,6 @@
 
 namespace coxswain::backend::cuda {
 
-namespace {
-
-Product to_product(std::shared_ptr<CudnnPlan> plan, cudnnHandle_t handle) {
-  const std::size_t workspace = plan->workspace();
-  return {workspace, [plan = std::move(plan), handle](const Operands& operands, void* scratch,
-                                                      const Queue& queue) {
-            plan->run(handle, operands, scratch, queue);
-          }};
-}
-
-}  // namespace
-
 struct CudnnConvolutions::Handle {
   cudnnHandle_t handle = nullptr;
   ~Handle() { cudnnDestroy(handle); }
@@ -34,22 +22,28 @@ CudnnConvolutions::CudnnConvolutions() : handle_(std::make_unique<Handle>()) {
 
 CudnnConvolutions::~CudnnConvolutions() = default;
 
-// Where no engine adds bias and activation by itself, a kernel of ours does, which wants the bias
-// wide.
-Product CudnnConvolutions::prepare(const Convolution& d) {
-  const cudnnHandle_t handle = handle_->handle;
+std::shared_ptr<CudnnPlan> CudnnConvolutions::plan(const Convolution& d, const std::string& engine,
+                                                   std::string& refusal) {
   auto plan = std::make_shared<CudnnPlan>(d);
-  if (plan->build({handle}).empty()) return to_product(std::move(plan), handle);
+  refusal = plan->build({handle_->handle}, engine);
+  if (refusal.empty() || (!d.bias && !d.relu)) return plan;
   Convolution alone = d;
   alone.bias = alone.relu = false;
   plan = std::make_shared<CudnnPlan>(alone);
-  const std::string refusal = plan->build({handle});
-  if (!refusal.empty()) {
-    throw Error(ExitCode::kInternal,
-                fmt::format("[cuda] cuDNN has no kernel for {}: {}", to_text(d), refusal));
-  }
-  const Product product = to_product(std::move(plan), handle);
-  if (!d.bias && !d.relu) return product;
+  refusal = plan->build({handle_->handle}, engine);
+  return plan;
+}
+
+// Where no engine adds bias and activation by itself, a kernel of ours does, which wants the bias
+// wide.
+Product CudnnConvolutions::to_product(std::shared_ptr<CudnnPlan> plan, const Convolution& d) {
+  const bool is_whole = plan->convolution() == d;
+  const Product product{plan->workspace(),
+                        [plan = std::move(plan), handle = handle_->handle](
+                            const Operands& operands, void* scratch, const Queue& queue) {
+                          plan->run(handle, operands, scratch, queue);
+                        }};
+  if (is_whole) return product;
   constexpr std::size_t kAlign = 256;
   const std::size_t used = (product.workspace + kAlign - 1) / kAlign * kAlign;
   const std::size_t workspace = used + static_cast<std::size_t>(d.y.c) * sizeof(float);
@@ -62,6 +56,27 @@ Product CudnnConvolutions::prepare(const Convolution& d) {
                      narrow ? wide.as<const float>() : static_cast<const float*>(o.bias),
                      d.relu ? Activation::kRelu : Activation::kNone, d.y.n * d.y.h * d.y.w, d.y.c);
           }};
+}
+
+Product CudnnConvolutions::prepare(const Convolution& d) {
+  std::string refusal;
+  const auto made = plan(d, "", refusal);
+  if (refusal.empty()) return to_product(made, d);
+  throw Error(ExitCode::kInternal,
+              fmt::format("[cuda] cuDNN has no kernel for {}: {}", to_text(d), refusal));
+}
+
+std::optional<Product> CudnnConvolutions::prepare_with(const std::string& engine,
+                                                       const Convolution& d) {
+  std::string refusal;
+  const auto made = plan(d, engine, refusal);
+  if (!refusal.empty()) return std::nullopt;
+  return to_product(made, d);
+}
+
+std::vector<std::string> CudnnConvolutions::engines(const Convolution& d) {
+  std::string refusal;
+  return plan(d, "", refusal)->engines();
 }
 
 std::string CudnnConvolutions::version() const {

@@ -3,6 +3,7 @@
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -104,6 +105,23 @@ fe::error_t plan_for(fe::graph::Graph& graph, const CudnnDevice& described) {
   return result;
 }
 
+// By index; as text that says an engine and its settings. Empty: it has none.
+std::vector<std::string> names_of(const fe::graph::Graph& graph) {
+  std::vector<std::string> names(static_cast<std::size_t>(graph.get_execution_plan_count()));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (graph.get_plan_name_at_index(static_cast<std::int64_t>(i), names[i]).is_bad()) break;
+  }
+  return names;
+}
+
+std::string build_named(fe::graph::Graph& graph, const std::string& engine) {
+  const std::vector<std::string> names = names_of(graph);
+  const auto found = std::ranges::find(names, engine);
+  if (found == names.end()) return "no engine is called " + engine;
+  fe::error_t result = graph.build_plan_at_index(found - names.begin());
+  return result.is_good() ? "" : result.get_message();
+}
+
 }  // namespace
 
 CudnnPlan::CudnnPlan(const Convolution& convolution)
@@ -113,7 +131,7 @@ CudnnPlan::CudnnPlan(const Convolution& convolution)
 
 CudnnPlan::~CudnnPlan() = default;
 
-std::string CudnnPlan::build(const CudnnDevice& device) {
+std::string CudnnPlan::build(const CudnnDevice& device, const std::string& engine) {
   fe::graph::Graph& graph = graph_->graph;
   fe::error_t result = graph.validate();
   if (result.is_good() && !device.handle) result = plan_for(graph, device);
@@ -122,16 +140,26 @@ std::string CudnnPlan::build(const CudnnDevice& device) {
     result = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
   if (!result.is_good()) return result.get_message();
   std::vector<fe::NumericalNote_t> unwanted{
-      fe::NumericalNote_t::NONDETERMINISTIC, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
-      fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::WINOGRAD,
-      fe::NumericalNote_t::FFT};
+      fe::NumericalNote_t::DOWN_CONVERT_INPUTS, fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+      fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::FFT};
+  if (engine.empty()) unwanted.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
   // Of float32 the tensor cores make TF32.
   if (convolution_.types.x == tensor::DataType::kFloat32)
     unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
   graph.deselect_numeric_notes(unwanted);
+  if (!engine.empty()) return build_named(graph, engine);
   result = graph.check_support();
   if (result.is_good()) result = graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
   return result.is_good() ? "" : result.get_message();
+}
+
+std::vector<std::string> CudnnPlan::engines() const {
+  std::string own;
+  if (graph_->graph.get_plan_name(own).is_bad()) return {};
+  std::vector<std::string> names{own};
+  for (const std::string& name : names_of(graph_->graph))
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
 }
 
 std::size_t CudnnPlan::workspace() const {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trainer/backend/cuda/products.h"
 
@@ -25,9 +26,13 @@ class CudnnPlan {
   CudnnPlan(const CudnnPlan&) = delete;
   CudnnPlan& operator=(const CudnnPlan&) = delete;
 
-  // Of the engines that always give the same bits and round nothing to TF32, the first that the
-  // heuristics name. Empty, or why there is none.
-  std::string build(const CudnnDevice& device);
+  // Of the engines that round nothing to TF32, that of this name; or, where none is named, of those
+  // that always give the same bits, the first that the heuristics name. Empty, or why there is
+  // none. Once.
+  std::string build(const CudnnDevice& device, const std::string& engine = "");
+  // Once it is built: the engine of the plan, then all others, in the heuristics' order.
+  std::vector<std::string> engines() const;
+  const Convolution& convolution() const { return convolution_; }
 
   std::size_t workspace() const;  // bytes
   void run(cudnnContext* handle, const Operands& operands, void* workspace,

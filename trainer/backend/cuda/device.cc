@@ -10,6 +10,12 @@ namespace {
 
 double gib(std::size_t bytes) { return static_cast<double>(bytes) / (1U << 30); }
 
+Event make_event_with(unsigned int flags) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, flags), "making an event");
+  return Event(event);
+}
+
 }  // namespace
 
 int this_device() {
@@ -18,11 +24,8 @@ int this_device() {
   return device;
 }
 
-Event make_event() {
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-  return Event(event);
-}
+Event make_event() { return make_event_with(cudaEventDisableTiming); }
+Event make_timed_event() { return make_event_with(cudaEventDefault); }
 
 Stream make_stream() {
   cudaStream_t stream = nullptr;

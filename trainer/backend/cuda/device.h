@@ -43,6 +43,7 @@ using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, DestroyEvent>;
 using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream>;
 
 Event make_event();
+Event make_timed_event();  // for cudaEventElapsedTime, and dearer
 Stream make_stream();
 
 // Resource. Bytes on the device, undefined at first. Throws Error that says how much was wanted for

@@ -16,6 +16,15 @@ Product Products::prepare(const Convolution& convolution) {
   return handles_->convolutions.prepare(convolution);
 }
 
+std::vector<std::string> Products::engines(const Convolution& convolution) {
+  return handles_->convolutions.engines(convolution);
+}
+
+std::optional<Product> Products::prepare_with(const std::string& engine,
+                                              const Convolution& convolution) {
+  return handles_->convolutions.prepare_with(engine, convolution);
+}
+
 Product Products::prepare(const Dense& dense) { return handles_->dense.prepare(dense); }
 
 std::string Products::versions() const {

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/backend/cuda/kernels/kernels.h"
 #include "trainer/tensor/data_type.h"
@@ -24,6 +26,7 @@ struct Types {
   tensor::DataType y = tensor::DataType::kFloat32;
   tensor::DataType bias = tensor::DataType::kFloat32;
   tensor::DataType d_w = tensor::DataType::kFloat32;
+  bool operator==(const Types&) const = default;
 };
 
 // (N, H, W, C) and (K, R, S, C). kForward: y = x * w [+ bias] [relu]; kData: d_x; kWeights: d_w.
@@ -39,6 +42,7 @@ struct Convolution {
   bool bias = false;  // of kForward
   bool relu = false;  // of kForward
   Types types = {};
+  bool operator==(const Convolution&) const = default;
 };
 
 // x (rows, in), w (out, in), y (rows, out); passes as above.
@@ -62,7 +66,7 @@ struct Operands {
 };
 
 // A product made ready for one description: enqueues, and allocates nothing. `workspace` points to
-// so many bytes of the device. The same operands give the same bits.
+// so many bytes of the device. The same operands give the same bits, unless an engine was named.
 struct Product {
   std::size_t workspace = 0;
   std::function<void(const Operands&, void* workspace, const Queue& queue)> run;
@@ -78,6 +82,10 @@ class Products {
   Products& operator=(const Products&) = delete;
 
   Product prepare(const Convolution& convolution);
+  // What a convolution may be computed with, by name: prepare()'s own first, then the best guesses,
+  // among them engines whose results differ from run to run, and such as prepare_with() refuses.
+  std::vector<std::string> engines(const Convolution& convolution);
+  std::optional<Product> prepare_with(const std::string& engine, const Convolution& convolution);
   Product prepare(const Dense& dense);
   std::string versions() const;  // "cuDNN 9.13.0 cuBLASLt 13.0.2"
 

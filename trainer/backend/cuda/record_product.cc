@@ -21,9 +21,19 @@ Types types_of(const graph::Program& program, const Node& node) {
   return {.x = x, .y = node.type, .bias = node.type, .d_w = DataType::kFloat32};
 }
 
+// The engine that was named may be another device's, or refuse this number of rows.
+Product prepare_convolution(Recording& r, const Step& step) {
+  const Convolution convolution = convolution_of(r.program, step);
+  const auto named = r.algorithms.find(operation_name(r.program, step));
+  if (named != r.algorithms.end()) {
+    if (auto product = r.products.prepare_with(named->second, convolution)) return *product;
+  }
+  return r.products.prepare(convolution);
+}
+
 Product prepare(Recording& r, const Step& step) {
   const Node& node = r.node(step.node);
-  if (node.op != Op::kDense) return r.products.prepare(convolution_of(r.program, step));
+  if (node.op != Op::kDense) return prepare_convolution(r, step);
   const Shape& in = r.input_of(node).shape;
   const Pass pass = pass_of(step.kind);
   const bool forward = pass == Pass::kForward;
@@ -171,6 +181,17 @@ void record_product_weights(Recording& r, const Step& step, const StepBuffers& b
 Pass pass_of(StepKind kind) {
   if (kind == StepKind::kForward) return Pass::kForward;
   return kind == StepKind::kBackwardWeights ? Pass::kWeights : Pass::kData;
+}
+
+bool is_convolution(const graph::Program& program, const Step& step) {
+  return step.kind != StepKind::kJoinGradients &&
+         program.graph.nodes[static_cast<std::size_t>(step.node)].op == Op::kConv2d;
+}
+
+std::string operation_name(const graph::Program& program, const Step& step) {
+  const Pass pass = pass_of(step.kind);
+  const char* words = pass == Pass::kForward ? "forward" : pass == Pass::kData ? "data" : "weights";
+  return program.graph.nodes[static_cast<std::size_t>(step.node)].name + "." + words;
 }
 
 Convolution convolution_of(const graph::Program& program, const Step& step) {

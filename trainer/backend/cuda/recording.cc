@@ -194,14 +194,14 @@ void record_loss(Recording& r, const Step& step, const StepBuffers& b) {
     const int rows = r.tape.new_buffer(2 * logits.n * static_cast<std::int64_t>(sizeof(double)));
     r.tape.add({b.inputs[0], rows}, [=, &queue = r.queue, batch = r.batch,
                                      sums = r.sums](const Addresses& at) {
-      softmax_cross_entropy(queue, batch.inputs, batch.labels, logits.n, logits.c, smoothing,
+      softmax_cross_entropy(queue, batch.inputs, batch.targets, logits.n, logits.c, smoothing,
                             at.at<float>(b.inputs[0]), at.at<double>(rows), sums);
     });
     return;
   }
   r.tape.add({b.inputs[0], b.out}, [=, &queue = r.queue, batch = r.batch](const Addresses& at) {
-    softmax_cross_entropy_gradient(queue, batch.inputs, batch.labels, logits.n, logits.c, smoothing,
-                                   at.at<float>(b.inputs[0]), at.at(b.out));
+    softmax_cross_entropy_gradient(queue, batch.inputs, batch.targets, logits.n, logits.c,
+                                   smoothing, at.at<float>(b.inputs[0]), at.at(b.out));
   });
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "trainer/backend/algorithms.h"
 #include "trainer/backend/cuda/products.h"
 #include "trainer/backend/cuda/tape.h"
 #include "trainer/backend/parameters.h"
@@ -14,7 +16,7 @@ namespace coxswain::backend::cuda {
 struct DeviceBatch {
   const StepInputs* inputs = nullptr;
   const std::int64_t* sample_ids = nullptr;
-  const std::int32_t* labels = nullptr;
+  Targets targets;
   const std::uint8_t* bytes = nullptr;  // (N, H, W, C)
   const float* table = nullptr;         // (C, 256)
 };
@@ -28,7 +30,8 @@ struct Recording {
   const graph::Program& program;
   Parameters& parameters;
   Products& products;
-  const Queue& queue;  // address kept by the recorded work
+  const Algorithms& algorithms;  // of convolutions, by operation_name()
+  const Queue& queue;            // address kept by the recorded work
   Tape& tape;
   DeviceBatch batch;
   DeviceSums* sums;
@@ -54,6 +57,8 @@ void record_step(Recording& recording, const graph::Step& step);
 // By family, each in a file of its own.
 void record_product(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 Pass pass_of(graph::StepKind kind);
+bool is_convolution(const graph::Program& program, const graph::Step& step);
+std::string operation_name(const graph::Program& program, const graph::Step& step);
 Convolution convolution_of(const graph::Program& program, const graph::Step& step);
 void record_norm(Recording& recording, const graph::Step& step, const StepBuffers& buffers);
 void record_pool(Recording& recording, const graph::Step& step, const StepBuffers& buffers);

@@ -22,14 +22,18 @@ void StepGraphs::begin(std::span<const std::int64_t> rows) {
   }
 }
 
-void StepGraphs::capture() {
+GraphExec end_capture(cudaStream_t stream) {
   cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(stream_, &captured), "ending the record of a step");
+  check(cudaStreamEndCapture(stream, &captured), "ending a record");
   cudaGraphExec_t exec = nullptr;
   const cudaError_t result = cudaGraphInstantiate(&exec, captured, 0);
   cudaGraphDestroy(captured);
-  check(result, "making a graph of a step");
-  graph().exec.reset(exec);
+  check(result, "making a graph of a record");
+  return GraphExec(exec);
+}
+
+void StepGraphs::capture() {
+  graph().exec = end_capture(stream_);
   graph().asked = asked_;
   graph().launched = make_event();
 }

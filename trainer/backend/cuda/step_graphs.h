@@ -16,6 +16,9 @@ struct DestroyGraph {
 };
 using GraphExec = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyGraph>;
 
+// Ends what is captured on `stream`.
+GraphExec end_capture(cudaStream_t stream);
+
 // Resource. Steps as CUDA graphs. The first step of some rows is enqueued as it is asked for, the
 // next two are captured and launched at their end; from then on nothing is enqueued in between, and
 // the two graphs are launched in turn, each with what the host gave this time. So the host may be a

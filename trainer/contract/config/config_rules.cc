@@ -267,13 +267,9 @@ void check_loss_scale(const TrainerConfig& config, const ReportRule& report) {
 }  // namespace
 
 std::string lacks_on_gpu(const TrainerConfig& config) {
-  const OptimizerConfig& optimizer = config.optimizer;
-  if (is_layerwise(optimizer.name)) return fmt::format("has no {}", word(optimizer.name));
-  if (optimizer.clip_global_norm) return "has no optimizer.clipGlobalNorm";
-  if (optimizer.ema_decay > 0) return "has no ema.decay";
+  if (is_layerwise(config.optimizer.name))
+    return fmt::format("has no {}", word(config.optimizer.name));
   if (config.batch_norm != BatchNormScope::kLocal) return "has no batchNorm: sync";
-  if (augment::mixes(config.data.augment))
-    return "has no mixup or cutmix: leave them out of data.augment,";
   return "";
 }
 

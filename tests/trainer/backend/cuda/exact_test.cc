@@ -145,10 +145,13 @@ TEST_P(CudaUpdate, gives_the_bits_of_the_reference) {
                                  .decay_scope = scope,
                                  .weight_decay = 0.01F,
                                  .centered = GetParam().centered,
+                                 .clip_norm = scope == DecayScope::kAll ? 0 : 0.5F,
+                                 .ema_decay = scope == DecayScope::kAll ? 0.9F : 0,
                                  .rounds_to_half = scope == DecayScope::kAll};
+    const int slots = GetParam().slots + (rule.ema_decay > 0 ? 1 : 0);
     const auto cuda = backend::make_cuda_backend(0);
-    ModelRun expected(*reference_, model_, {.num_slots = GetParam().slots});
-    ModelRun actual(*cuda, model_, {.num_slots = GetParam().slots});
+    ModelRun expected(*reference_, model_, {.num_slots = slots});
+    ModelRun actual(*cuda, model_, {.num_slots = slots});
     fill(*reference_, expected);
     fill(*cuda, actual);
     for (int step = 0; step < 3; ++step) {

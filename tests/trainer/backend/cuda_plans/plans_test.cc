@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "trainer/backend/cuda/cudnn_plan.h"
 #include "trainer/backend/cuda/recording.h"
@@ -114,6 +115,26 @@ TEST_P(CudaPlans, cudnn_has_an_engine_for_each_convolution_of_each_model) {
   const CudnnDevice device = described(properties);
   for (const auto& [text, convolution] : convolutions)
     EXPECT_EQ(refusal_of(convolution, device), "") << text;
+}
+
+// The first that is planned by its name is that of the plan, and no other one is taken for it.
+TEST(CudnnPlan, is_made_by_the_engine_that_is_named) {
+  const Convolution convolution{
+      .x = {64, 64, 56, 56}, .y = {64, 64, 56, 56}, .kernel = 3, .pad = 1, .pad_after = 1};
+  const CudnnDevice device = described(kDevices[1]);
+  CudnnPlan own(convolution);
+  ASSERT_EQ(own.build(device), "");
+  const std::vector<std::string> engines = own.engines();
+  ASSERT_GT(engines.size(), 2U);
+  int planned = 0;
+  for (const std::string& engine : engines) {
+    CudnnPlan plan(convolution);
+    if (!plan.build(device, engine).empty()) continue;
+    EXPECT_EQ(plan.engines().front(), engine);
+    ++planned;
+  }
+  EXPECT_GT(planned, 1);
+  EXPECT_EQ(CudnnPlan(convolution).build(device, "eng-1"), "no engine is called eng-1");
 }
 
 TEST(CudnnPlan, says_what_is_wrong_with_a_device) {

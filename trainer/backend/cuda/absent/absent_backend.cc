@@ -12,4 +12,6 @@ std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
 
 int count_gpus() { return 0; }
 
+std::string pci_id_of(int /*device*/) { return ""; }
+
 }  // namespace coxswain::backend

@@ -44,6 +44,13 @@ struct StepInputs {
   double global_count = 1;
 };
 
+// View. What each row is to be, on the device: of one class, or of two by their shares.
+struct Targets {
+  const std::int32_t* labels = nullptr;
+  const std::int32_t* partners = nullptr;
+  const float* shares = nullptr;  // of the label; 1: the partner is nothing
+};
+
 // Of the loss; LossSums of executable.h.
 struct DeviceSums {
   double loss = 0;
@@ -174,13 +181,12 @@ void dropout(const Queue& queue, const StepInputs* inputs, const std::int64_t* s
 
 // loss.cu
 // `rows` has room for (2, N) doubles: each row's loss, and how many classes come before its label.
-void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const std::int32_t* labels,
+void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const Targets& targets,
                            std::int64_t n, std::int64_t classes, float smoothing,
                            const float* logits, double* rows, DeviceSums* sums);
 void softmax_cross_entropy_gradient(const Queue& queue, const StepInputs* inputs,
-                                    const std::int32_t* labels, std::int64_t n,
-                                    std::int64_t classes, float smoothing, const float* logits,
-                                    const Array& d_logits);
+                                    const Targets& targets, std::int64_t n, std::int64_t classes,
+                                    float smoothing, const float* logits, const Array& d_logits);
 void write_sums(const Queue& queue, const DeviceSums* sums, float* control);
 
 // update.cu
@@ -193,6 +199,7 @@ struct UpdateInputs {
 struct Verdict {
   std::int32_t not_finite = 0;  // a gradient is not; zero again after each decision
   std::int32_t updates = 0;     // this step does
+  double squares = 0;           // of gradients, summed; where they are clipped by their norm
   optim::UpdateStep step;
 };
 // What the optimizer does with 16 floats of the flat buffer.
@@ -201,14 +208,19 @@ constexpr std::int64_t kGranule = 16;  // floats: segments begin at multiples of
 struct FlatBuffer {
   float* weights = nullptr;
   const float* gradients = nullptr;
-  std::array<float*, optim::kMostSlots> slots = {};
-  const Change* changes = nullptr;  // one a granule
+  std::array<float*, optim::kMostSlots> slots = {};  // of the formula
+  float* average = nullptr;                          // of the weights; null: none is kept
+  const Change* changes = nullptr;                   // one a granule
   std::int64_t size = 0;
 };
 void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
                      Verdict* verdict);
+// The squares of what is trained, in an order that follows from the size; `partial` has room for
+// partial_squares() doubles.
+std::int64_t partial_squares(std::int64_t size);
+void sum_squares(const Queue& queue, const FlatBuffer& buffer, double* partial, Verdict* verdict);
 // Writes the verdict into both control segments and counts the update.
-void decide(const Queue& queue, const UpdateInputs* inputs, float* control_sums,
+void decide(const Queue& queue, const UpdateInputs* inputs, float clip_norm, float* control_sums,
             float* control_weights, Verdict* verdict);
 void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
             const FlatBuffer& buffer);

@@ -60,16 +60,37 @@ __device__ double over_all(const float* row, std::int64_t classes, const Normali
   return sum_of_warp(sum);
 }
 
-__global__ void row_losses_kernel(const StepInputs* inputs, const std::int32_t* labels,
-                                  std::int64_t n, std::int64_t classes, float smoothing,
-                                  const float* logits, double* rows) {
+// As the host's: the label of the greater share is the one that is to come first.
+struct Target {
+  std::int64_t label;
+  std::int64_t partner;
+  double share;
+
+  __device__ double at(std::int64_t c) const {
+    return (c == label ? share : 0.0) + (c == partner ? 1 - share : 0.0);
+  }
+  __device__ std::int64_t greater() const { return share >= 0.5 ? label : partner; }
+};
+
+__device__ Target target_of(const Targets& targets, std::int64_t row) {
+  return {targets.labels[row], targets.partners[row], targets.shares[row]};
+}
+
+__global__ void row_losses_kernel(const StepInputs* inputs, Targets targets, std::int64_t n,
+                                  std::int64_t classes, float smoothing, const float* logits,
+                                  double* rows) {
   const std::int64_t row = row_of_warp();
   if (row >= inputs->valid) return;
   const float* values = logits + row * classes;
-  const std::int64_t label = labels[row];
+  const Target target = target_of(targets, row);
   const Normaliser norm = normaliser(values, classes);
-  const double before = classes_before(values, classes, label);
-  double loss = log(norm.sum) + (norm.maximum - values[label]);
+  const double before = classes_before(values, classes, target.greater());
+  const double log_sum = log(norm.sum);
+  double loss = log_sum + (norm.maximum - values[target.label]);
+  if (target.share != 1) {
+    const double partners = log_sum + (norm.maximum - values[target.partner]);
+    loss = target.share * loss + (1 - target.share) * partners;
+  }
   if (smoothing != 0) {
     const double all = over_all(values, classes, norm);
     loss = (1 - static_cast<double>(smoothing)) * loss +
@@ -94,9 +115,9 @@ __global__ void sums_kernel(const StepInputs* inputs, std::int64_t n, const doub
 }
 
 template <class T>
-__global__ void gradient_kernel(const StepInputs* inputs, const std::int32_t* labels,
-                                std::int64_t n, std::int64_t classes, float smoothing,
-                                const float* logits, T* d_logits) {
+__global__ void gradient_kernel(const StepInputs* inputs, Targets targets, std::int64_t n,
+                                std::int64_t classes, float smoothing, const float* logits,
+                                T* d_logits) {
   const std::int64_t row = row_of_warp();
   if (row >= n) return;
   T* out = d_logits + row * classes;
@@ -106,11 +127,11 @@ __global__ void gradient_kernel(const StepInputs* inputs, const std::int32_t* la
   }
   const float* values = logits + row * classes;
   const double background = static_cast<double>(smoothing) / static_cast<double>(classes);
+  const Target wanted = target_of(targets, row);
   const Normaliser norm = normaliser(values, classes);
   for (std::int64_t c = lane_of_warp(); c < classes; c += kWarp) {
     const double probability = exp(values[c] - norm.maximum) / norm.sum;
-    const double target =
-        background + (c == labels[row] ? 1 - static_cast<double>(smoothing) : 0.0);
+    const double target = background + (1 - static_cast<double>(smoothing)) * wanted.at(c);
     out[c] = static_cast<float>((probability - target) / inputs->global_count);
   }
 }
@@ -131,11 +152,11 @@ cudaLaunchConfig_t warp_a_row(const Queue& queue, std::int64_t n) {
 
 }  // namespace
 
-void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const std::int32_t* labels,
+void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const Targets& targets,
                            std::int64_t n, std::int64_t classes, float smoothing,
                            const float* logits, double* rows, DeviceSums* sums) {
   const cudaLaunchConfig_t config = warp_a_row(queue, n);
-  check(cudaLaunchKernelEx(&config, row_losses_kernel, inputs, labels, n, classes, smoothing,
+  check(cudaLaunchKernelEx(&config, row_losses_kernel, inputs, targets, n, classes, smoothing,
                            logits, rows),
         "starting the kernel row_losses");
   const cudaLaunchConfig_t one = grid(queue, dim3{1, 1, 1}, dim3{1, 1, 1});
@@ -144,12 +165,11 @@ void softmax_cross_entropy(const Queue& queue, const StepInputs* inputs, const s
 }
 
 void softmax_cross_entropy_gradient(const Queue& queue, const StepInputs* inputs,
-                                    const std::int32_t* labels, std::int64_t n,
-                                    std::int64_t classes, float smoothing, const float* logits,
-                                    const Array& d_logits) {
+                                    const Targets& targets, std::int64_t n, std::int64_t classes,
+                                    float smoothing, const float* logits, const Array& d_logits) {
   with_type(d_logits.type, [&]<class T>(std::type_identity<T>) {
     const cudaLaunchConfig_t config = warp_a_row(queue, n);
-    check(cudaLaunchKernelEx(&config, gradient_kernel<T>, inputs, labels, n, classes, smoothing,
+    check(cudaLaunchKernelEx(&config, gradient_kernel<T>, inputs, targets, n, classes, smoothing,
                              logits, d_logits.as<T>()),
           "starting the kernel loss_gradient");
   });

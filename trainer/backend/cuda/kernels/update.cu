@@ -1,5 +1,5 @@
 #include "trainer/backend/control.h"
-#include "trainer/backend/cuda/kernels/launch.h"
+#include "trainer/backend/cuda/kernels/row_sums.h"
 #include "trainer/optim/formulas.h"
 
 namespace coxswain::backend::cuda {
@@ -14,7 +14,33 @@ __global__ void find_not_finite_kernel(const float* gradients, std::int64_t size
   if (sum != 0) verdict->not_finite = 1;
 }
 
-__global__ void decide_kernel(const UpdateInputs* inputs, float* control_sums,
+// The flat buffer as rows of kColumns floats, of which the last may reach beyond it.
+struct Squares {
+  static constexpr int kSums = 1;
+  const float* gradients;
+  const Change* changes;
+  std::int64_t size;
+  __device__ double operator()(std::int64_t i, std::int64_t, int) const {
+    if (i >= size) return 0;
+    const Change change = changes[i / kGranule];
+    if (change != Change::kDecayed && change != Change::kUndecayed) return 0;
+    return static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
+  }
+};
+
+std::int64_t rows_of(std::int64_t size) { return (size + kColumns - 1) / kColumns; }
+
+__global__ void finish_squares_kernel(const double* partial, Chunks chunks, Verdict* verdict) {
+  __shared__ double columns[kColumns];
+  columns[threadIdx.x] = sum_of_chunks(partial, kColumns, chunks, threadIdx.x, 0);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  double sum = 0;
+  for (unsigned int i = 0; i < kColumns; ++i) sum += columns[i];
+  verdict->squares = sum;
+}
+
+__global__ void decide_kernel(const UpdateInputs* inputs, float clip_norm, float* control_sums,
                               float* control_weights, Verdict* verdict) {
   const bool updates = control_sums[kNotFinite] == 0 && verdict->not_finite == 0;
   verdict->not_finite = 0;
@@ -23,7 +49,8 @@ __global__ void decide_kernel(const UpdateInputs* inputs, float* control_sums,
   if (!updates) return;
   auto* count = reinterpret_cast<std::int64_t*>(control_weights);
   ++*count;
-  verdict->step = {inputs->lr, inputs->momentum, *count, inputs->statistic_parts};
+  verdict->step = {inputs->lr, inputs->momentum, *count, inputs->statistic_parts,
+                   optim::clip_factor(clip_norm, verdict->squares)};
 }
 
 template <class Formula>
@@ -51,6 +78,8 @@ __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, Fl
         formula(gradient, weight, buffer.slots[0][i], buffer.slots[1][i], buffer.slots[2][i]);
       }
       if (rule.rounds_to_half) weight = Float16(weight);
+      if (buffer.average != nullptr)
+        buffer.average[i] = optim::moved(rule.ema_decay, buffer.average[i], weight);
     }
     buffer.weights[i] = weight;
   }
@@ -65,10 +94,22 @@ void find_not_finite(const Queue& queue, const float* gradients, std::int64_t si
         "starting the kernel find_not_finite");
 }
 
-void decide(const Queue& queue, const UpdateInputs* inputs, float* control_sums,
+std::int64_t partial_squares(std::int64_t size) { return partial_sums(rows_of(size), kColumns); }
+
+void sum_squares(const Queue& queue, const FlatBuffer& buffer, double* partial, Verdict* verdict) {
+  const std::int64_t rows = rows_of(buffer.size);
+  start_partial_sums(queue, Squares{buffer.gradients, buffer.changes, buffer.size}, rows, kColumns,
+                     partial);
+  const cudaLaunchConfig_t one = grid(queue, dim3{1, 1, 1}, dim3{kColumns, 1, 1});
+  check(cudaLaunchKernelEx(&one, finish_squares_kernel, partial, chunks_of(rows), verdict),
+        "starting the kernel finish_squares");
+}
+
+void decide(const Queue& queue, const UpdateInputs* inputs, float clip_norm, float* control_sums,
             float* control_weights, Verdict* verdict) {
   const cudaLaunchConfig_t one = grid(queue, dim3{1, 1, 1}, dim3{1, 1, 1});
-  check(cudaLaunchKernelEx(&one, decide_kernel, inputs, control_sums, control_weights, verdict),
+  check(cudaLaunchKernelEx(&one, decide_kernel, inputs, clip_norm, control_sums, control_weights,
+                           verdict),
         "starting the kernel decide");
 }
 
