@@ -11,6 +11,7 @@
 #include "trainer/communicators.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/graph/models/models.h"
+#include "trainer/train/algorithm_timing.h"
 #include "trainer/train/all_reduce_strategy.h"
 #include "trainer/train/executables.h"
 #include "trainer/train/model_state.h"
@@ -83,13 +84,38 @@ double best_seconds(backend::Executable& executable, int step) {
   return best;
 }
 
-// The engine's own limit: images a second if a step were its convolutions and dense layers alone.
-double limit(const contract::TrainerConfig& config, const train::TrainOptions& options,
-             const data::Dataset& dataset, backend::Backend& backend, Precision precision) {
+graph::Program training_program(const contract::TrainerConfig& config,
+                                const train::TrainOptions& options, const data::Dataset& dataset) {
   const tensor::Shape sample = augment::result_of(config.data.augment, dataset.sample_shape());
   const graph::Graph graph = train::build_graph(options, sample, dataset.classes(), 0);
-  const graph::Program program =
-      graph::compile(graph, config.batch_size, precision, graph::Mode::kTraining);
+  return graph::compile(graph, config.batch_size, options.precision, graph::Mode::kTraining);
+}
+
+// Of each layer that can be computed in several ways, what each takes; the one that is taken first.
+void print_plan(const graph::Program& program, const train::TrainOptions& options,
+                const train::Collaborators& with) {
+  const backend::AlgorithmTimes times = train::algorithm_times(program, options, with);
+  if (times.empty()) fmt::print("no layer of this model has a choice on this device\n");
+  for (const auto& [layer, tried] : times) {
+    std::string said;
+    for (const backend::TimedAlgorithm& one : tried)
+      said += fmt::format("{}{} {:.3f} ms", said.empty() ? "" : ", ", one.name, 1e3 * one.seconds);
+    const auto fastest = std::ranges::min_element(tried, {}, &backend::TimedAlgorithm::seconds);
+    const double gain = tried.front().seconds / fastest->seconds;
+    fmt::print(
+        "{}: {}{}\n", layer, said,
+        gain < 1.005 ? "" : fmt::format("; {} is {:.2f} times as fast", fastest->name, gain));
+  }
+  if (!times.empty())
+    fmt::print(
+        "a run takes the first of each line, and under reproducible: none what makes a step "
+        "faster\n");
+}
+
+// The engine's own limit: images a second if a step were its convolutions and dense layers alone.
+double limit(const contract::TrainerConfig& config, const graph::Program& program,
+             backend::Backend& backend) {
+  const tensor::Shape& sample = program.graph.input().shape;
   const auto parameters =
       backend.make_parameters(backend.layout(program, backend::LayoutKind::kNative), 0);
   train::initialise(program, config.seed, backend, *parameters);
@@ -131,12 +157,20 @@ int run_bench(const CommandLine& line) {
   RateRecorder recorder(line.seconds, stop);
   const auto backend = make_backend(config, options.threads, gpu_of_rank(config));
   train::SaveGate saves;
-  train::train(options, {*backend, *training, nullptr, std::move(communicator),
-                         train::make_all_reduce_strategy, recorder, stop, saves});
+  train::Collaborators with{
+      *backend, *training, nullptr, std::move(communicator), train::make_all_reduce_strategy,
+      recorder, stop,      saves};
+  const graph::Program program = training_program(config, options, *training);
+  if (line.print_plan) {
+    if (rank == 0) print_plan(program, options, with);
+    with.communicator->finish();
+    return 0;
+  }
+  train::train(options, std::move(with));
   if (rank != 0) return 0;
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);  // before the limit is measured, which holds a second model
-  const double most = limit(config, options, *training, *backend, options.precision);
+  const double most = limit(config, program, *backend);
   fmt::print(
       "{{\"event\":\"bench\",\"model\":\"{}\",\"batch\":{},\"ranks\":{},\"threads\":{},"
       "\"best\":{:.1f},\"median\":{:.1f},\"limit\":{:.1f},\"peakMemoryMb\":{:.0f},"

@@ -49,7 +49,8 @@ struct CommandLine {
   std::string directory;             // report: of a run's checkpoints; timeline: a file
   PackFlags pack;
   PreviewFlags preview;
-  double seconds = 3;   // bench: of each measurement
+  double seconds = 3;       // bench: of each measurement
+  bool print_plan = false;  // bench
   std::string network;  // models: a network of the user's own
 };
 

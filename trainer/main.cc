@@ -97,6 +97,8 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
     command->add_flag("--print-config", line.print_config, "print every value in force and leave");
   }
   if (name == "bench") {
+    command->add_flag("--print-plan", line.print_plan,
+                      "what each layer may be computed with and how long that takes, and leave");
     command->add_option("--seconds", line.seconds, "of each measurement")
         ->check([](const std::string& text) {
           double seconds = 0;  // a comparison that NaN fails, too

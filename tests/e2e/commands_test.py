@@ -225,6 +225,15 @@ class CommandsTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(b"this CPU has no instructions for it; fp32 is faster" in done.stdout, slow, done.stdout)
 
+    def test_what_layers_may_be_computed_with(self):
+        bench = ("bench", "--print-plan", "--data.format=synthetic", "--data.size=8", "--batchSize=8", "--threads=1")
+        resnet = ("--model=cifar-resnet8", "--data.shape=[3,32,32]", "--data.classes=4")
+        for flags, says in ((("--model=mlp", "--data.shape=[1,6,6]", "--data.classes=4"), "no layer of this model has"),
+                            ((*resnet, "--convolution=winograd"), r"stage1.*: winograd \d+\.\d+ ms, direct \d+\.\d+ ms")):
+            done = self.run_program("coxswain-trainer", *bench, *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout.decode(), says)
+
     def test_a_sheet_is_a_png(self):
         self.assert_refused(2, "x.jpg: a PNG is drawn", "coxswain-trainer", "preview", "--out", "x.jpg",
                             "--model=mlp", "--data.format=mnist")

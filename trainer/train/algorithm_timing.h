@@ -13,6 +13,12 @@ namespace coxswain::train {
 // per cent are no reason.
 backend::Algorithms faster_algorithms(const backend::AlgorithmTimes& times);
 
+// What layers take of a training step with each of the algorithms that the backend knows; of a
+// host, with the layers after it that have no choice. Leaves the backend with other choices than
+// its own.
+backend::AlgorithmTimes algorithm_times(const graph::Program& program, const TrainOptions& options,
+                                        const Collaborators& with);
+
 // Times a training step of the program with each of the algorithms that the backend knows, a
 // fraction of a second each, and says in a note what it found. What it returns is faster as a whole
 // than the backend's own choice. A device that times them by itself has half a minute.
