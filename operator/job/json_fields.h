@@ -211,6 +211,7 @@ Json write_fields(const Owner& owner, const Table& table) {
 
 using contract::find;
 using contract::list_at;
+using contract::member;
 using contract::text_at;
 
 }  // namespace coxswain::job

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operator/job/amounts.h"
 #include "operator/job/json_fields.h"
-#include "operator/job/quantity.h"
 #include "operator/job/roles.h"
 #include "operator/job/worker_spec.h"
 
@@ -14,54 +14,16 @@ namespace coxswain::job {
 
 namespace {
 
-using Amounts = std::map<std::string, double>;
-
-void add(const Amounts& amounts, Amounts& sum) {
-  for (const auto& [name, amount] : amounts) sum[name] += amount;
-}
-
-// Of one container: its requests, and its limits where it makes none.
-Amounts requests_of(const Json& container) {
-  Amounts amounts;
-  const Json* resources = find(container, "resources");
-  if (!resources) return amounts;
-  for (const char* kind : {"limits", "requests"}) {
-    const Json* given = find(*resources, kind);
-    if (!given || !given->is_object()) continue;
-    for (const auto& [name, amount] : given->items())
-      if (const auto value = quantity_of(amount)) amounts[name] = *value;
-  }
-  return amounts;
-}
-
-// Init containers run one by one, beside the sidecars among them that were started before
-// (restartPolicy Always), which stay and are added to `sum`. What the greediest of them needs.
-Amounts requests_of_init_containers(const Json& spec, Amounts& sum) {
-  Amounts sidecars, most;
-  for (const Json& container : list_at(spec, "initContainers")) {
-    Amounts now = sidecars;
-    add(requests_of(container), now);
-    if (text_at(container, "restartPolicy") == "Always") sidecars = now;
-    for (const auto& [name, amount] : now) most[name] = std::max(most[name], amount);
-  }
-  add(sidecars, sum);
-  return most;
-}
-
 // Of one pod, as the scheduler counts (component-helpers/resource/helpers.go, PodRequests).
-Amounts requests_of(const ReplicaSpec& replicas, int slots) {
-  Amounts sum;
+Amounts requests_of_pod(const ReplicaSpec& replicas, int slots) {
   if (replicas.pod_template.is_null())
     return requests_of(Json{{"resources", default_resources(slots)}});
   const Json* spec = find(replicas.pod_template, "spec");
-  if (!spec) return sum;
-  for (const Json& container : list_at(*spec, "containers")) add(requests_of(container), sum);
-  for (const auto& [name, amount] : requests_of_init_containers(*spec, sum))
-    sum[name] = std::max(sum[name], amount);
+  if (!spec) return {};
+  Amounts sum = requests_of_containers(*spec);
   // Of the whole pod, where the template says so.
   for (const auto& [name, amount] : requests_of(*spec)) sum[name] = amount;
-  if (const Json* overhead = find(*spec, "overhead"))
-    add(requests_of(Json{{"resources", {{"requests", *overhead}}}}), sum);
+  if (const Json* overhead = find(*spec, "overhead")) add(amounts_of(*overhead), sum);
   return sum;
 }
 
@@ -79,7 +41,7 @@ Json min_resources(const TrainingJob& job, int pods) {
     const int count = std::min(pods, traits.size(job));
     pods -= count;
     for (const auto& [name, amount] :
-         requests_of(*traits.replicas(job.spec), traits.slots(job.spec)))
+         requests_of_pod(*traits.replicas(job.spec), traits.slots(job.spec)))
       sum[name] += count * amount;
   }
   Json resources = Json::object();

@@ -1,5 +1,3 @@
-#include "operator/job/validation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "operator/job/json_fields.h"
 #include "operator/job/quantity.h"
+#include "operator/job/validation.h"
 #include "trainer/contract/config/text.h"
 
 namespace coxswain::job {
@@ -233,13 +232,31 @@ void check_placement(JsonFields& pod) {
       pod.refuse(path + ".operator", "must be Exists or Equal, got " + contract::quote(how));
   }
   const Json* system = pod.find("os");
-  if (system && text_at(*system, "name") == "windows")
+  if (system && text_at(*system, "name") != "linux")
     pod.refuse(pod.path_of("os.name"), "workers are Linux pods; remove it");
   check_own_fields(pod);
   const Json* restart = pod.find("restartPolicy");
   if (restart && *restart != "Never")
     pod.refuse(pod.path_of("restartPolicy"),
                "must be Never: the operator restarts whole gangs; got " + describe(*restart));
+}
+
+// A container that is stopped gets no longer than this.
+void check_sleeps(const Json& pod, const std::string& path, Seconds grace,
+                  std::vector<Problem>& problems) {
+  for (const char* list : {"containers", "initContainers"})
+    for (std::size_t i = 0; i < list_at(pod, list).size(); ++i)
+      for (const char* hook : {"postStart", "preStop"}) {
+        const Json& lifecycle = member(list_at(pod, list)[i], "lifecycle");
+        const Json& seconds = member(member(member(lifecycle, hook), "sleep"), "seconds");
+        if (!seconds.is_number_integer()) continue;
+        if (const auto time = seconds.get<std::int64_t>(); time < 0 || time > grace.count())
+          problems.push_back(
+              {fmt::format("{}.{}[{}].lifecycle.{}.sleep.seconds", path, list, i, hook), 0,
+               fmt::format("must be 0 to runPolicy.terminationGracePeriodSeconds, "
+                           "which is {}; got {}",
+                           grace.count(), time)});
+      }
 }
 
 }  // namespace
@@ -267,6 +284,7 @@ void check_template(const TrainingJob& job, const ReplicaSpec& replicas, const s
   JsonFields pod(*spec, fields.path_of("spec"), problems);
   check_containers(job, replicas, pod);
   check_placement(pod);
+  check_sleeps(*spec, fields.path_of("spec"), job.spec.run_policy.termination_grace, problems);
   check_pod_security(pod, installation);
   if (const Json* metadata = fields.find("metadata")) {
     JsonFields of_template(*metadata, fields.path_of("metadata"), problems);

@@ -33,6 +33,15 @@ bool is_image_reference(const std::string& text);
 // is made of it, which is too late for whoever wrote the job. `path` is the template's.
 void check_pod(const Json& pod_template, const std::string& path, std::vector<Problem>& problems);
 
+// Of it, what the tables of pod_tables.h say of one value at `path`, which without indices is
+// `place`; `spec` is the pod's.
+void check_by_tables(const Json& value, std::string_view place, const std::string& path,
+                     const Json& spec, std::vector<Problem>& problems);
+
+// Of it, what the containers of a PodSpec say of each other, its volumes and its resources.
+void check_pod_containers(const Json& spec, const std::string& path,
+                          std::vector<Problem>& problems);
+
 // The same of a volume's source.
 void check_volume(const Json& source, const std::string& path, std::vector<Problem>& problems);
 

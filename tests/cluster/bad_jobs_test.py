@@ -16,6 +16,8 @@ import re
 import subprocess
 import sys
 
+import template_rows
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden/admission.txt"
 NAMESPACE = "bad-jobs"
@@ -237,162 +239,6 @@ ROWS = {
 # A second opinion on these is of no use: the file itself is fine.
 ELSEWHERE = {"B015 namespace that does not exist"}
 
-
-def volume(**source):
-    return {"volumes": [{"name": "v", **source}]}
-
-
-def trainer(**fields):
-    return {"containers": [{"name": "trainer", "image": "x", **fields}]}
-
-
-def affinity(kind, *terms):
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": [{kind: list(terms)}]}}}}
-
-
-GPU = "nvidia.com/gpu"
-# Specs of pods, which the schema of the CRD takes; the API server refuses the pod itself.
-BAD_PODS = {
-    "GPU by half": trainer(resources={"limits": {GPU: "0.5"}}),
-    "GPU by 500 thousandths": trainer(resources={"limits": {GPU: "500m"}}),
-    "GPU without a limit": trainer(resources={"requests": {GPU: 1}}),
-    "GPU with another limit": trainer(resources={"requests": {GPU: 1}, "limits": {GPU: 2}}),
-    "resource without a domain": trainer(resources={"limits": {"gpu": 1}}),
-    "resource negative": trainer(resources={"limits": {"cpu": -1}}),
-    "resource with a bad name": trainer(resources={"limits": {"a b/c": 1}}),
-    "request above the limit": trainer(
-        resources={"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}),
-    "container name with capitals": {"containers": [{"name": "Trainer", "image": "x"}]},
-    "container name too long": {"containers": [{"name": "a" * 64, "image": "x"}]},
-    "container name with a dot": {"containers": [{"name": "a.b", "image": "x"}]},
-    "two of one name": {**trainer(), "initContainers": [{"name": "trainer", "image": "x"}]},
-    "variable without a name": trainer(env=[{"name": "", "value": "x"}]),
-    "variable with =": trainer(env=[{"name": "A=B", "value": "x"}]),
-    "variable of two sources": trainer(env=[{"name": "A", "value": "x", "valueFrom": {
-        "configMapKeyRef": {"name": "x", "key": "y"}}}]),
-    "variable of no source": trainer(env=[{"name": "A", "valueFrom": {}}]),
-    "variables of no source": trainer(envFrom=[{"prefix": "A"}]),
-    "pull policy": trainer(imagePullPolicy="Sometimes"),
-    "termination message policy": trainer(terminationMessagePolicy="Log"),
-    "port's protocol": trainer(ports=[{"containerPort": 80, "protocol": "ICMP"}]),
-    "port's name": trainer(ports=[{"containerPort": 80, "name": "a_b"}]),
-    "port's name too long": trainer(ports=[{"containerPort": 80, "name": "a" * 16}]),
-    "port's name without a letter": trainer(ports=[{"containerPort": 80, "name": "80"}]),
-    "port's name twice": trainer(ports=[{"containerPort": 80, "name": "a"},
-                                        {"containerPort": 81, "name": "a"}]),
-    "volume of two sources": {**trainer(), **volume(
-        emptyDir={}, configMap={"name": "x"})},
-    "volume's name": {**trainer(), "volumes": [{"name": "A", "emptyDir": {}}]},
-    "volume's name twice": {**trainer(), "volumes": [{"name": "v", "emptyDir": {}}] * 2},
-    "config map without a name": {**trainer(), **volume(configMap={})},
-    "secret without a name": {**trainer(), **volume(secret={})},
-    "claim without a name": {**trainer(), **volume(persistentVolumeClaim={"claimName": ""})},
-    "mode of files": {**trainer(), **volume(secret={"secretName": "x", "defaultMode": 512})},
-    "mount at no place": {**trainer(volumeMounts=[{"name": "v", "mountPath": ""}]),
-                          **volume(emptyDir={})},
-    "mount of a path above": {
-        **trainer(volumeMounts=[{"name": "v", "mountPath": "/a", "subPath": "../b"}]),
-        **volume(emptyDir={})},
-    "mount of an absolute path": {
-        **trainer(volumeMounts=[{"name": "v", "mountPath": "/a", "subPath": "/b"}]),
-        **volume(emptyDir={})},
-    "mount's propagation": {
-        **trainer(volumeMounts=[{"name": "v", "mountPath": "/a", "mountPropagation": "Both"}]),
-        **volume(emptyDir={})},
-    "probe without a handler": trainer(livenessProbe={"periodSeconds": 1}),
-    "probe of two handlers": trainer(readinessProbe={
-        "exec": {"command": ["x"]}, "tcpSocket": {"port": 80}}),
-    "probe's port": trainer(readinessProbe={"tcpSocket": {"port": 70000}}),
-    "probe's period": trainer(readinessProbe={"tcpSocket": {"port": 80}, "periodSeconds": -1}),
-    "hook without a handler": trainer(lifecycle={"preStop": {}}),
-    "toleration's operator": {**trainer(), "tolerations": [{"key": "a", "operator": "Like"}]},
-    "toleration's effect": {**trainer(), "tolerations": [
-        {"key": "a", "operator": "Exists", "effect": "Never"}]},
-    "toleration of everything with a value": {**trainer(), "tolerations": [
-        {"key": "a", "operator": "Exists", "value": "b"}]},
-    "toleration without a key": {**trainer(), "tolerations": [{"value": "b"}]},
-    "toleration's key": {**trainer(), "tolerations": [{"key": "a b", "operator": "Exists"}]},
-    "toleration's seconds": {**trainer(), "tolerations": [
-        {"key": "a", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5}]},
-    "node selector's value": {**trainer(), "nodeSelector": {"a": "b c"}},
-    "node selector's key": {**trainer(), "nodeSelector": {"a b": "c"}},
-    "affinity's operator": {**trainer(), **affinity(
-        "matchExpressions", {"key": "a", "operator": "Like"})},
-    "affinity without values": {**trainer(), **affinity(
-        "matchExpressions", {"key": "a", "operator": "In"})},
-    "affinity with values": {**trainer(), **affinity(
-        "matchExpressions", {"key": "a", "operator": "Exists", "values": ["b"]})},
-    "affinity's weight": {**trainer(), "affinity": {"nodeAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 101, "preference": {
-            "matchExpressions": [{"key": "a", "operator": "Exists"}]}}]}}},
-    "spread's policy": {**trainer(), "topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "Perhaps"}]},
-    "spread's skew": {**trainer(), "topologySpreadConstraints": [
-        {"maxSkew": 0, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}]},
-    "dns policy": {**trainer(), "dnsPolicy": "Some"},
-    "host name": {**trainer(), "hostname": "A_b"},
-    "host alias": {**trainer(), "hostAliases": [{"ip": "1.2.3", "hostnames": ["a"]}]},
-    "deadline of a pod": {**trainer(), "activeDeadlineSeconds": 0},
-    "user negative": trainer(securityContext={"runAsUser": -1}),
-    "preemption policy": {**trainer(), "preemptionPolicy": "Always"},
-    "groups' policy": {**trainer(), "securityContext": {"supplementalGroupsPolicy": "Some"}},
-    "node's name": {**trainer(), "nodeName": "a b"},
-    "readiness gate": {**trainer(), "readinessGates": [{"conditionType": "a b"}]},
-    "affinity above two numbers": {**trainer(), **affinity(
-        "matchExpressions", {"key": "a", "operator": "Gt", "values": ["1", "2"]})},
-    "profile without a name": {**trainer(), "securityContext": {
-        "seccompProfile": {"type": "Localhost"}}},
-    "profile with a name": {**trainer(), "securityContext": {
-        "seccompProfile": {"type": "RuntimeDefault", "localhostProfile": "a"}}},
-    "probe of a container that ends": {**trainer(), "initContainers": [
-        {"name": "a", "image": "x", "livenessProbe": {"exec": {"command": ["x"]}}}]},
-    "hook of a container that ends": {**trainer(), "initContainers": [
-        {"name": "a", "image": "x", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}]},
-}
-BAD_METADATA = {
-    "label's value": {"labels": {"a": "b c"}},
-    "label's value too long": {"labels": {"a": "b" * 64}},
-    "label's value with a dash at its end": {"labels": {"a": "b-"}},
-    "label's name": {"labels": {"a b": "c"}},
-    "label's domain": {"labels": {"A_b/c": "d"}},
-    "label without a name": {"labels": {"a/": "c"}},
-    "annotation's name": {"annotations": {"a b": "c"}},
-    "annotation's size": {"annotations": {"a": "b" * 300000}},
-}
-# What both take.
-GOOD_PODS = {
-    "GPUs": trainer(resources={"limits": {GPU: 2}, "requests": {GPU: "2"}}),
-    "resources": trainer(resources={"limits": {"cpu": "1500m", "memory": "1Gi",
-                                               "ephemeral-storage": "1e9"},
-                                    "requests": {"cpu": 1}}),
-    "huge pages": trainer(resources={"limits": {"hugepages-2Mi": "4Mi", "memory": "1Gi"}}),
-    "variables": trainer(
-        env=[{"name": "A", "value": ""}, {"name": "b.C-d", "value": "x"},
-             {"name": "E", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-        envFrom=[{"prefix": "P_", "secretRef": {"name": "a-1.b"}}]),
-    "volumes": {
-        **trainer(volumeMounts=[{"name": "v", "mountPath": "/a", "subPath": "b/..c"},
-                                {"name": "v", "mountPath": "/b", "readOnly": True}]),
-        **volume(persistentVolumeClaim={"claimName": "A"})},
-    "probes": trainer(livenessProbe={"httpGet": {"port": "web", "path": "/"}, "periodSeconds": 0},
-                      startupProbe={"exec": {"command": ["true"]}, "failureThreshold": 30},
-                      ports=[{"containerPort": 80, "name": "web", "protocol": "TCP"}]),
-    "sidecar": {**trainer(), "initContainers": [
-        {"name": "a", "image": "x", "restartPolicy": "Always"}]},
-    "tolerations": {**trainer(), "tolerations": [
-        {"operator": "Exists"}, {"key": "a.b/c", "value": "d", "effect": "NoSchedule"},
-        {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": -5}]},
-    "affinities": {**trainer(), **affinity(
-        "matchExpressions", {"key": "a", "operator": "In", "values": ["b"]},
-        {"key": "n", "operator": "Gt", "values": ["5"]}, {"key": "c", "operator": "Exists"})},
-    "volume by default": {**trainer(), **volume()},
-    "placement": {**trainer(), "nodeSelector": {"a.b/c": "", "d": "E_f.g"}, "dnsPolicy": "Default",
-                  "priority": None, "hostAliases": [{"ip": "::1"}],
-                  "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone",
-                                                 "whenUnsatisfiable": "ScheduleAnyway"}]},
-}
-
 STARTED = {"attempt": 1, "phase": "Running", "attemptStartTime": "2026-01-01T00:00:00Z"}
 ENDED = {**STARTED, "phase": "Succeeded", "completionTime": "2026-01-01T01:00:00Z"}
 INVALID = {**STARTED, "conditions": [{
@@ -515,45 +361,6 @@ def check_rows(coxswain, rewrite, failures):
         failures.append(f"{GOLDEN} differs from {other}: read the difference; --rewrite takes it")
 
 
-def job_of(spec, metadata):
-    return json.dumps({
-        "apiVersion": "coxswain.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "mnist"},
-        "spec": {"training": {"model": "mlp", "data": {"format": "mnist"}}, "replicaSpecs": {
-            "Worker": {"replicas": 2, "template": {"metadata": metadata, "spec": spec}}}}})
-
-
-def pod_of(spec, metadata):
-    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mnist", **metadata},
-                       "spec": {"restartPolicy": "Never", **spec}})
-
-
-def check_pod(coxswain, name, spec, metadata, failures):
-    """Both refuse the template, or both take it; the API server only when it is a pod."""
-    good = name in GOOD_PODS
-    code, said = run("kubectl", "create", "--dry-run=server", "-n", PODS, "-f", "-",
-                     text=pod_of(spec, metadata))
-    if (code == 0) != good:
-        failures.append(f"pod, {name}: the API server says {said}")
-    code, said = run(coxswain, "validate", "-f", "-", text=job_of(spec, metadata))
-    if (code == 0) != good:
-        failures.append(f"pod, {name}: validate says {said}")
-    code, said = kubectl("create", "--dry-run=server", "-f", "-", text=job_of(spec, metadata))
-    if good and code != 0:
-        failures.append(f"pod, {name}: the job is refused: {said}")
-
-
-def check_pods(coxswain, failures):
-    code, said = run("kubectl", "-n", PODS, "wait", "--for=create", "serviceaccount/default",
-                     "--timeout=30s")
-    if code != 0:
-        failures.append(f"no pods can be made: {said}")
-        return
-    rows = [(name, spec, {}) for name, spec in (BAD_PODS | GOOD_PODS).items()]
-    rows += [(name, trainer(), metadata) for name, metadata in BAD_METADATA.items()]
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda row: check_pod(coxswain, *row, failures), rows))
-
-
 def check_examples(failures):
     files = sorted(file for file in (ROOT / "examples").rglob("*.yaml") if file.parent.name != "networks")
     if not files:
@@ -641,7 +448,7 @@ def main():
     kubectl("delete", "tj", "--all", "--timeout=30s")
     try:
         check_rows(coxswain, rewrite, failures)
-        check_pods(coxswain, failures)
+        rows = template_rows.check(coxswain, PODS, failures)
         check_examples(failures)
         check_changes(failures)
         check_view(failures)
@@ -649,7 +456,7 @@ def main():
         run("kubectl", "delete", "namespace", NAMESPACE, PODS, "--wait=false")
     for failure in failures:
         print("FAILED:", failure)
-    print(f"{len(ROWS)} bad jobs, {len(BAD_PODS) + len(BAD_METADATA)} bad pods, {len(CHANGES)} changes, {len(failures)} failures")
+    print(f"{len(ROWS)} bad jobs, {rows} templates, {len(CHANGES)} changes, {len(failures)} failures")
     return 1 if failures else 0
 
 

@@ -58,6 +58,43 @@ TEST(PodRules, things_beyond_cpu_and_memory_are_whole_and_not_shared) {
               IsEmpty());
 }
 
+TEST(PodRules, huge_pages_are_whole_pages_beside_memory) {
+  const std::string limit = "t.spec.containers[0].resources.limits.hugepages-2Mi";
+  expect_refused({
+      {resources(R"("limits":{"hugepages-2Mi":"4Mi"})"), "t.spec.containers[0].resources"},
+      {resources(R"("limits":{"hugepages-2Mi":"3Mi","memory":1})"), limit},
+      {resources(R"("limits":{"hugepages-big":"4Mi","memory":1})"),
+       "t.spec.containers[0].resources.limits.hugepages-big"},
+  });
+}
+
+TEST(PodRules, what_a_whole_pod_gets_does_for_its_containers) {
+  const std::string containers = R"("containers":[
+      {"resources":{"limits":{"cpu":2}}},{"resources":{"requests":{"cpu":1}}}])";
+  const auto with = [&](const char* given) { return pod(containers + R"(,"resources":)" + given); };
+  expect_refused({
+      {with(R"({"requests":{"cpu":2}})"), "t.spec.resources.requests.cpu"},
+      {with(R"({"limits":{"cpu":1}})"), "t.spec.containers[0].resources.limits.cpu"},
+      {with(R"({"limits":{"nvidia.com/gpu":1}})"), "t.spec.resources.limits.nvidia.com/gpu"},
+  });
+  EXPECT_THAT(refused(with(R"({"requests":{"cpu":3},"limits":{"cpu":3}})")), IsEmpty());
+}
+
+TEST(PodRules, a_device_is_a_claim_that_is_not_mounted) {
+  const auto with = [](const char* device) {
+    return pod(R"("volumes":[{"name":"v","emptyDir":{}},
+        {"name":"c","persistentVolumeClaim":{"claimName":"x"}}],
+        "containers":[{"volumeMounts":[{"name":"v","mountPath":"/m"}],"volumeDevices":[)" +
+               std::string(device) + "]}]");
+  };
+  const std::string device = "t.spec.containers[0].volumeDevices[0]";
+  expect_refused({
+      {with(R"({"name":"x","devicePath":"/d"})"), device + ".name"},
+      {with(R"({"name":"c","devicePath":"/m"})"), device + ".devicePath"},
+  });
+  EXPECT_THAT(refused(with(R"({"name":"c","devicePath":"/d"})")), IsEmpty());
+}
+
 TEST(PodRules, names_have_their_forms) {
   expect_refused({
       {pod(R"("containers":[{"name":"A"}])"), "t.spec.containers[0].name"},
@@ -111,14 +148,15 @@ TEST(PodRules, words_and_numbers_have_their_limits) {
 
 TEST(PodRules, of_several_ways_one_is_chosen) {
   expect_refused({
-      {container(R"("env":[{"name":"A","value":"x","valueFrom":{"fieldRef":{}}}])"),
-       "t.spec.containers[0].env[0]"},
+      {container(R"("env":[{"name":"A","value":"x","valueFrom":
+           {"fieldRef":{"fieldPath":"metadata.name"}}}])"),
+       "t.spec.containers[0].env[0].value"},
       {container(R"("env":[{"name":"A","valueFrom":{}}])"),
        "t.spec.containers[0].env[0].valueFrom"},
       {container(R"("envFrom":[{"prefix":"A"}])"), "t.spec.containers[0].envFrom[0]"},
       {container(R"("livenessProbe":{"periodSeconds":1})"), "t.spec.containers[0].livenessProbe"},
       {container(R"("lifecycle":{"preStop":{}})"), "t.spec.containers[0].lifecycle.preStop"},
-      {pod(R"("initContainers":[{"name":"a","livenessProbe":{"exec":{}}}])"),
+      {pod(R"("initContainers":[{"name":"a","livenessProbe":{"exec":{"command":["x"]}}}])"),
        "t.spec.initContainers[0].livenessProbe"},
       {pod(R"("securityContext":{"seccompProfile":{"type":"Localhost"}})"),
        "t.spec.securityContext.seccompProfile.localhostProfile"},

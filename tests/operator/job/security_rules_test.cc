@@ -1,11 +1,11 @@
-#include "operator/job/validation.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/job/job_reader.h"
+#include "operator/job/validation.h"
 
 namespace coxswain::test {
 
@@ -122,7 +122,6 @@ TEST(SecurityRules, refuse_what_restricted_forbids_of_a_container) {
     add(R"("allowPrivilegeEscalation":false)", "");
     add(R"("runAsNonRoot":false)", "runAsNonRoot", kOnlyRestricted);
     add(R"("runAsUser":0)", "runAsUser", kOnlyRestricted);
-    add(R"("procMount":"Unmasked")", "procMount");
     add(R"("procMount":"Default")", "");
     add(R"("capabilities":{"add":["NET_RAW"],"drop":["ALL"]})", "capabilities.add[0]");
     add(R"("capabilities":{"add":["IPC_LOCK"]})", "capabilities.add[0]");
@@ -135,6 +134,9 @@ TEST(SecurityRules, refuse_what_restricted_forbids_of_a_container) {
     add(R"("seLinuxOptions":{"type":"spc_t"})", "seLinuxOptions.type");
     add(R"("windowsOptions":{"hostProcess":true})", "windowsOptions.hostProcess");
   }
+  rows.push_back({R"({"hostUsers":false,"containers":[{"name":"trainer","image":"a",
+                     "securityContext":{"procMount":"Unmasked"}}]})",
+                  "containers[0].securityContext.procMount"});
   check(rows);
 }
 
@@ -160,33 +162,37 @@ TEST(SecurityRules, refuse_ports_probes_and_hooks_of_the_host) {
 
 TEST(SecurityRules, refuse_volumes_of_the_host_and_of_other_systems) {
   std::vector<PodCase> rows;
-  for (const char* kind : {"hostPath",
-                           "gcePersistentDisk",
-                           "awsElasticBlockStore",
-                           "gitRepo",
-                           "nfs",
-                           "iscsi",
-                           "glusterfs",
-                           "rbd",
-                           "flexVolume",
-                           "cinder",
-                           "cephfs",
-                           "flocker",
-                           "fc",
-                           "azureFile",
-                           "vsphereVolume",
-                           "quobyte",
-                           "azureDisk",
-                           "portworxVolume",
-                           "scaleIO",
-                           "storageos",
-                           "photonPersistentDisk"})
-    rows.push_back({in_pod(R"("volumes":[{"name":"v",")" + std::string(kind) + R"(":{}}])"),
-                    "volumes[0]." + std::string(kind),
-                    kind == std::string("hostPath") ? PodSecurity::kBaseline : kOnlyRestricted});
+  for (const auto& [kind, source] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"hostPath", R"({"path":"/a"})"},
+           {"gcePersistentDisk", R"({"pdName":"a"})"},
+           {"awsElasticBlockStore", R"({"volumeID":"a"})"},
+           {"gitRepo", R"({"repository":"a"})"},
+           {"nfs", R"({"server":"a","path":"/b"})"},
+           {"iscsi", R"({"targetPortal":"a","iqn":"iqn.a","lun":0})"},
+           {"glusterfs", R"({"endpoints":"a","path":"b"})"},
+           {"rbd", R"({"monitors":["a"],"image":"b"})"},
+           {"flexVolume", R"({"driver":"a"})"},
+           {"cinder", R"({"volumeID":"a"})"},
+           {"cephfs", R"({"monitors":["a"]})"},
+           {"flocker", R"({"datasetName":"a"})"},
+           {"fc", R"({"wwids":["a"]})"},
+           {"azureFile", R"({"secretName":"a","shareName":"b"})"},
+           {"vsphereVolume", R"({"volumePath":"a"})"},
+           {"quobyte", R"({"registry":"a:1","volume":"b"})"},
+           {"azureDisk", R"({"diskName":"a","diskURI":"https://a"})"},
+           {"portworxVolume", R"({"volumeID":"a"})"},
+           {"scaleIO", R"({"gateway":"a","system":"b","volumeName":"c"})"},
+           {"storageos", R"({"volumeName":"a"})"},
+           {"photonPersistentDisk", R"({"pdID":"a"})"}})
+    rows.push_back({in_pod(R"("volumes":[{"name":"v",")" + kind + "\":" + source + "}]"),
+                    "volumes[0]." + kind,
+                    kind == "hostPath" ? PodSecurity::kBaseline : kOnlyRestricted});
   for (const char* source :
-       {R"("configMap":{"name":"a"})", R"("csi":{})", R"("downwardAPI":{})", R"("emptyDir":{})",
-        R"("ephemeral":{})", R"("image":{})", R"("persistentVolumeClaim":{"claimName":"a"})",
+       {R"("configMap":{"name":"a"})", R"("csi":{"driver":"a"})", R"("downwardAPI":{})",
+        R"("emptyDir":{})",
+        R"("ephemeral":{"volumeClaimTemplate":{"spec":{
+            "accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1"}}}}})",
+        R"("image":{"reference":"a"})", R"("persistentVolumeClaim":{"claimName":"a"})",
         R"("projected":{})", R"("secret":{"secretName":"a"})"})
     rows.push_back({in_pod(R"("volumes":[{"name":"v",)" + std::string(source) + "}]"), ""});
   check(rows);

@@ -265,7 +265,8 @@ std::vector<Case> templates() {
       {"pod_affinity_namespace",
        with_pod(
            "          affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
-           "[{namespaces: [kube-system]}]}}\n          containers: [{name: trainer}]\n")},
+           "[{topologyKey: zone, namespaces: [kube-system]}]}}\n          containers: [{name: "
+           "trainer}]\n")},
       {"container_command_text", with_container("command: python train.py")},
       {"container_command_and_training", with_container("command: [python], args: [train.py]")},
       {"container_ld_preload", with_container("env: [{name: LD_PRELOAD, value: x}]")},
