@@ -113,8 +113,8 @@ Algorithms faster_algorithms(const AlgorithmChoices& choices,
   return faster;
 }
 
-Algorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
-                           const Collaborators& with, std::vector<std::string>& notes) {
+TimedAlgorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
+                                const Collaborators& with, std::vector<std::string>& notes) {
   const AlgorithmChoices choices = with.backend.algorithm_choices(program);
   if (choices.empty()) return {};
   const auto begin = with.now();
@@ -143,18 +143,20 @@ Algorithms time_algorithms(const graph::Program& program, const TrainOptions& op
   }
   notes.push_back(fmt::format("timed the algorithms of {} layers in {:.1f} s: {}", choices.size(),
                               std::chrono::duration<double>(with.now() - begin).count(), found));
-  return faster;
+  return {faster, faster.empty() ? own : best};
 }
 
 void compare_with_float32(const graph::Graph& graph, const TrainOptions& options,
-                          const Collaborators& with, std::vector<std::string>& notes) {
+                          const Collaborators& with, std::optional<double> step_seconds,
+                          std::vector<std::string>& notes) {
   const auto seconds = [&](Precision precision) {
     const graph::Program program =
         graph::freeze(graph::compile(graph, options.batch_size, precision, graph::Mode::kTraining),
                       options.freeze);
     return sum_of(Passes(program, options, with).seconds());
   };
-  const double share = seconds(Precision::kBf16) / seconds(Precision::kFp32);
+  if (!step_seconds) step_seconds = seconds(Precision::kBf16);
+  const double share = *step_seconds / seconds(Precision::kFp32);
   if (share <= 1) return;
   notes.push_back(fmt::format(
       "precision bf16: this CPU takes {:.2f} times as long for a step as in fp32", share));
