@@ -78,8 +78,8 @@ std::string render_finished(RunResult result, const job::Status& status,
   event.result = word(result);
   event.restarts = total(status.restarts);
   if (progress) {
-    event.accuracy = progress->accuracy;
-    event.loss = progress->loss;
+    event.accuracy = progress->test_accuracy;
+    event.loss = progress->test_loss;
     event.epochs = progress->epoch;
     event.steps = progress->step;
     event.samples_per_second = progress->samples_per_second;

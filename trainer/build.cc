@@ -93,17 +93,17 @@ data::PictureOptions picture_options(const TrainerConfig& config, data::Part par
 }
 
 std::unique_ptr<data::Dataset> open_dataset(const TrainerConfig& config, data::Part part) {
-  const bool separate = part == data::Part::kTest && !config.data.eval_path.empty();
+  const fs::path eval_path = config.data.eval_path;
+  const bool separate = part == data::Part::kTest && !eval_path.empty();
+  const std::string_view key = separate ? data::kEvalPathKey : data::kPathKey;
   switch (config.data.format) {
     case DataFormat::kMnist: {
-      auto digits = data::open_mnist(
-          separate ? fs::path(config.data.eval_path) : data_directory(config), part);
+      auto digits = data::open_mnist(separate ? eval_path : data_directory(config), part, key);
       if (config.data.channels <= 1) return digits;
       return data::repeat_channels(std::move(digits), config.data.channels);
     }
     case DataFormat::kCifar10:
-      return data::open_cifar10(separate ? fs::path(config.data.eval_path) : data_directory(config),
-                                part);
+      return data::open_cifar10(separate ? eval_path : data_directory(config), part, key);
     case DataFormat::kSynthetic:
       return open_synthetic(config, part);
     case DataFormat::kImageFolder:

@@ -13,9 +13,11 @@
 #include "trainer/confusion.h"
 #include "trainer/contract/config/config_reader.h"
 #include "trainer/contract/error.h"
+#include "trainer/contract/file_extension.h"
 #include "trainer/contract/printable.h"
 #include "trainer/contract/program/output_file.h"
 #include "trainer/contract/worker/json_fields.h"
+#include "trainer/onnx/file.h"
 #include "trainer/onnx/format.h"
 #include "trainer/onnx/network.h"
 #include "trainer/train/evaluation.h"
@@ -39,11 +41,28 @@ Confusion confusion_of(train::Executables& executables, const data::Dataset& dat
   return confusion;
 }
 
+// Tensors that are missing would say less.
+void require_its_model(const checkpoint::Loaded& loaded, const contract::TrainerConfig& config) {
+  if (!config.model_file.empty()) return;
+  const checkpoint::State& state = loaded.contents.state;
+  const auto model = state.identity.find("model");
+  std::string flag;
+  if (!state.network.empty())
+    flag = "--modelFile=FILE: it holds a network of its own, which is taken";
+  else if (model != state.identity.end() && model->second != word(config.model))
+    flag = "--model=" + printable(model->second, kLongestPath);
+  if (flag.empty()) return;
+  throw Error(ExitCode::kBadInput,
+              fmt::format("[checkpoint] {}: is not of model {}; give {}",
+                          printable(loaded.path.native(), kLongestPath), word(config.model), flag));
+}
+
 }  // namespace
 
 int run_eval(const CommandLine& line) {
   const contract::TrainerConfig config = read_configuration(line).config;
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
+  require_its_model(loaded, config);
   const auto dataset = open_test_set(config);
   train::require_same_classes(loaded.contents.state.class_names, dataset->class_names());
   const auto backend = make_backend(config, threads_per_rank(config, 1), gpu_of_rank(config));
@@ -110,8 +129,18 @@ std::string onnx_of(const checkpoint::Loaded& loaded) {
 
 std::string format_of(const CommandLine& line) {
   if (!line.format.empty()) return line.format;
-  if (line.output.ends_with(".onnx")) return "onnx";
-  return line.output.ends_with(".npz") ? "npz" : "safetensors";
+  if (onnx::is_onnx(line.output)) return "onnx";
+  return has_extension(line.output, ".npz") ? "npz" : "safetensors";
+}
+
+// What is put there would be lost with the checkpoint, or the checkpoint with what is replaced.
+void require_outside_checkpoint(const std::filesystem::path& output) {
+  std::error_code ignored;
+  const std::filesystem::path folder = output.has_parent_path() ? output.parent_path() : ".";
+  if (!std::filesystem::exists(folder / checkpoint::kManifestFile, ignored)) return;
+  throw Error(ExitCode::kUsage,
+              fmt::format("--output \"{}\" is within a checkpoint: name a file elsewhere",
+                          printable(output.native(), kLongestPath)));
 }
 
 }  // namespace
@@ -119,6 +148,7 @@ std::string format_of(const CommandLine& line) {
 // The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
   require_output_file("--output", line.output);
+  require_outside_checkpoint(line.output);
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
   const std::string format = format_of(line);

@@ -36,9 +36,12 @@ contract::TrainerConfig source_of(const CommandLine& line) {
   if (line.pack.from == "mnist" || line.pack.from == "cifar10") {
     config.data.format = line.pack.from == "mnist" ? DataFormat::kMnist : DataFormat::kCifar10;
     config.data.path = line.pack.data;
+    if (!line.pack.data.empty())
+      data::require_directory(line.pack.data, line.pack.from + "'s files", "--data");
   } else {
     config.data.format = DataFormat::kImageFolder;
     config.data.path = line.pack.from;
+    data::require_directory(line.pack.from, "train/ and val/, or name mnist or cifar10", "--from");
   }
   return config;
 }
@@ -84,7 +87,7 @@ int check(const std::string& file, int workers) {
 }
 
 int write_indexes(const fs::path& path) {
-  data::require_directory(path, "train/ and val/");
+  data::require_directory(path, "train/ and val/", "--index");
   for (const char* part : {"train", "val"}) {
     const fs::path root = path / part;
     if (!data::is_present(root)) continue;
@@ -108,7 +111,7 @@ int run_pack(const CommandLine& line) {
     pack_part(line, line.pack.part == "train", to);
     return 0;
   }
-  data::require_directory(to, "room for train.rec and val.rec, or name a .rec file");
+  data::require_directory(to, "room for train.rec and val.rec, or name a .rec file", "--to");
   pack_part(line, true, to / "train.rec");
   pack_part(line, false, to / "val.rec");
   return 0;

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <span>
 
 #include "trainer/commands.h"
@@ -23,24 +21,9 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostHistoryBytes = 256U << 20;
 constexpr std::uintmax_t kMostTimelineBytes = 64U << 20;
 
-std::string read_text(const fs::path& path, std::uintmax_t most_bytes, const char* what) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) {
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[report] {}: {}; give the directory of a run's checkpoints",
-                            path.string(), error ? error.message() : "can't be read"));
-  }
-  if (size > most_bytes) {
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[report] {}: {} bytes are no {} of a run", path.string(), size, what));
-  }
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string read_history(const fs::path& directory) {
-  return read_text(directory / report::kHistoryFile, kMostHistoryBytes, "history");
+  return read_report_file("report", directory / report::kHistoryFile, kMostHistoryBytes,
+                          "; give the directory of a run's checkpoints");
 }
 
 // What the timeline says that the run was asked for; nothing where none is there.
@@ -49,7 +32,7 @@ std::string timeline_words(const fs::path& directory, const std::string& configu
     const auto config = contract::read_config(configuration, "history.jsonl", {}).config;
     if (config.timeline.empty()) return "";
     const auto spans = report::parse_timeline(
-        read_text(directory / config.timeline, kMostTimelineBytes, "timeline"));
+        read_report_file("report", directory / config.timeline, kMostTimelineBytes));
     return spans ? report::describe_timeline(*spans) : "";
   } catch (const Error&) {  // no file yet, or a configuration of another version
     return "";
@@ -57,6 +40,21 @@ std::string timeline_words(const fs::path& directory, const std::string& configu
 }
 
 }  // namespace
+
+std::string read_report_file(std::string_view command, const fs::path& file,
+                             std::uintmax_t most_bytes, std::string_view advice) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[{}] {}: {}{}", command, file.string(), why, advice));
+  };
+  std::error_code unknown;  // reading says what
+  const std::uintmax_t size = fs::file_size(file, unknown);
+  if (!unknown && size > most_bytes)
+    refuse(fmt::format("{} bytes long, the limit is {}", size, most_bytes));
+  const data::FileContent content = data::content_of(file);
+  if (!content.problem.empty()) refuse(content.problem);
+  return {content.bytes.begin(), content.bytes.end()};
+}
 
 fs::path write_html_report(const fs::path& directory, const fs::path& output) {
   const report::RunHistory history = report::parse_history(read_history(directory));

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "trainer/commands.h"
 #include "trainer/contract/error.h"
 #include "trainer/report/timeline_words.h"
+#include "trainer/report_files.h"
 
 namespace coxswain {
 
@@ -18,15 +17,7 @@ constexpr std::uintmax_t kMostBytes = 1U << 30;
 
 int run_timeline(const CommandLine& line) {
   const std::filesystem::path path = line.directory;
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file || size > kMostBytes) {
-    throw Error(ExitCode::kBadInput,
-                fmt::format("[timeline] {}: {}", path.string(),
-                            error ? error.message() : "can't be read, or is above 1 GiB"));
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = read_report_file("timeline", path, kMostBytes);
   const auto spans = report::parse_timeline(text);
   if (!spans) {
     throw Error(

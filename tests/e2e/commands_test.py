@@ -161,6 +161,9 @@ class CommandsTest(unittest.TestCase):
         for file, holds in (("nowhere", "not found"), ("/tmp", "not a file"), ("pipe", "not a file"),
                             ("/dev/zero", "not a file")):
             self.assert_refused(65, holds, "coxswain-trainer", "train", "--config", file)
+        (self.place / "history.jsonl").symlink_to("pipe")
+        for command in (["timeline", "pipe"], ["report", "."]):
+            self.assert_refused(65, "a FIFO, not a regular file", "coxswain-trainer", *command)
         done = self.run_program("coxswain", "validate", "-f", "/dev/stdin", text=GOOD.encode())
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -233,6 +236,35 @@ class CommandsTest(unittest.TestCase):
             done = self.run_program("coxswain-trainer", *bench, *flags)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout.decode(), says)
+
+    def test_a_checkpoint_of_another_model(self):
+        small = ("--data.format=synthetic", "--data.shape=[1,6,6]", "--data.classes=4", "--data.size=8",
+                 "--batchSize=8", "--threads=1")
+        (self.place / "net.yaml").write_text("input: [1, 6, 6]\nlayers:\n- dense: {outputs: classes}\n")
+        own = f"--modelFile={self.place / 'net.yaml'}"
+        for model, place in (("--model=mlp", "named"), (own, "own")):
+            done = self.run_program("coxswain-trainer", "train", *small, model, "--epochs=1",
+                                    f"--checkpoint.path={place}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        score = ("coxswain-trainer", "eval", *small, "--checkpoint")
+        self.assert_refused(2, "--model: required unless --modelFile is given: one of ", *score, "own")
+        self.assert_refused(65, "is not of model mlp; give --modelFile=FILE: it holds", *score, "own", "--model=mlp")
+        self.assert_refused(65, "is not of model lenet; give --model=mlp", *score, "named", "--model=lenet")
+        done = self.run_program(*score, "own", own)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_names_of_data(self):
+        def train(*flags):
+            return ("coxswain-trainer", "train", "--model=mlp", *flags)
+
+        (self.place / "empty").mkdir()
+        self.assert_refused(65, "set data.evalPath to the directory", *train("--data.format=mnist"),
+                            "--data.evalPath=empty")
+        self.assert_refused(65, "set data.path to", *train("--data.format=recordio", "--data.path=nowhere"))
+        for flags, key in ((["--from=nowhere", "--to=x.rec"], "--from"),
+                           (["--from=mnist", "--data=nowhere", "--to=x.rec"], "--data"),
+                           (["--from=mnist", "--to=nowhere"], "--to")):
+            self.assert_refused(65, f"set {key} to the directory", "coxswain-trainer", "pack", *flags)
 
     def test_a_sheet_is_a_png(self):
         self.assert_refused(2, "x.jpg: a PNG is drawn", "coxswain-trainer", "preview", "--out", "x.jpg",

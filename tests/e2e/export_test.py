@@ -65,6 +65,24 @@ class ExportTest(unittest.TestCase):
                 self.assertGreater(len(found), 3)
                 self.assertEqual(found, expected)
 
+    def test_no_checkpoint_is_written_into(self):
+        self.train("mlp")
+        (checkpoint,) = (self.place / "mlp").glob("step-*")
+        before = sorted((file.name, file.read_bytes()) for file in checkpoint.iterdir())
+        for output in (f"mlp/{checkpoint.name}/model.safetensors", f"{checkpoint}/new.onnx"):
+            done = self.run_trainer("export", "--checkpoint", "mlp", "--output", output)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("is within a checkpoint: name a file elsewhere", done.stderr)
+        self.assertEqual(sorted((file.name, file.read_bytes()) for file in checkpoint.iterdir()), before)
+
+    def test_names_may_be_in_capitals(self):
+        self.train("mlp")
+        self.assertEqual(zipfile.is_zipfile(self.export("mlp", "MLP.NPZ")), True)
+        network = self.export("mlp", "MLP.ONNX")
+        self.assertEqual(network.read_bytes(), self.export("mlp", "mlp.onnx").read_bytes())
+        listed = self.run_trainer("models", "--file", str(network))
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+
     def test_what_is_exported_as_onnx_is_a_network_with_its_weights(self):
         for model in ("mlp", "cifar-resnet8"):  # of as many outputs as the data has classes
             with self.subTest(model=model):

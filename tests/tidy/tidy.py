@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code,printable,rfc3339,words}.h.
+# Folder -> folders whose headers it may include, besides its own and trainer/contract/{error,exit_code,file_extension,printable,rfc3339,words}.h.
 EDGES = {
     "trainer/contract": [],
     "trainer/contract/worker": [],
@@ -47,7 +47,8 @@ EDGES = {
     "operator/inspect": ["operator/job", "operator/cluster", "trainer/contract/worker"],
     "operator": ["*"],  # main.cc and the commands wire everything
 }
-EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h", "trainer/contract/printable.h",
+EVERYWHERE = {"trainer/contract/error.h", "trainer/contract/exit_code.h",
+              "trainer/contract/file_extension.h", "trainer/contract/printable.h",
               "trainer/contract/rfc3339.h", "trainer/contract/words.h"}
 
 # Weights and gradients are looked into where the device is the host: not by the loop, whose memory they need not be in.

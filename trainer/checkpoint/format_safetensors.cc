@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "trainer/checkpoint/format.h"
 #include "trainer/checkpoint/format_json.h"
@@ -24,8 +25,9 @@ constexpr int kHeaderDepth = 3;  // tensor, shape, dimension
 // 0: not a type of the format.
 std::uint64_t bytes_of_element(std::string_view type) {
   constexpr std::pair<std::string_view, std::uint64_t> kSizes[] = {
-      {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"I16", 2},
-      {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2}, {"U8", 1},  {"BOOL", 1}};
+      {"F32", 4},  {"F16", 2}, {"BF16", 2},    {"F64", 8},     {"I64", 8},    {"I32", 4},
+      {"I16", 2},  {"I8", 1},  {"U64", 8},     {"U32", 4},     {"U16", 2},    {"U8", 1},
+      {"BOOL", 1}, {"C64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}};
   const auto* const found =
       std::ranges::find(kSizes, type, &std::pair<std::string_view, std::uint64_t>::first);
   return found == std::end(kSizes) ? 0 : found->second;
@@ -36,20 +38,21 @@ std::uint64_t bytes_of(std::uint64_t element, const std::vector<std::int64_t>& d
   std::uint64_t bytes = element;
   for (const std::int64_t dim : dims) {
     const auto extent = static_cast<std::uint64_t>(dim);
-    if (extent > kMaxTensorBytes / bytes) refuse(where, "shape is too large");
+    if (bytes != 0 && extent > kMaxTensorBytes / bytes) refuse(where, "shape is too large");
     bytes *= extent;
   }
   return bytes;
 }
 
-std::vector<std::int64_t> decode_dims(const json& shape, const std::string& where) {
+std::vector<std::int64_t> decode_dims(const json& shape, Types types, const std::string& where) {
   if (shape.size() > kMaxDims) {
     refuse(where,
            fmt::format("shape has {} dimensions, at most {} are known", shape.size(), kMaxDims));
   }
+  const std::uint64_t least = types == Types::kAny ? 0 : 1;
   std::vector<std::int64_t> dims;
   for (const json& dim : shape) {
-    if (!dim.is_number_unsigned() || dim == 0 || dim.get<std::uint64_t>() > kMaxTensorBytes) {
+    if (!dim.is_number_unsigned() || dim < least || dim.get<std::uint64_t>() > kMaxTensorBytes) {
       refuse(where, fmt::format("dimension {} of the shape is out of range", dim.dump()));
     }
     dims.push_back(dim.get<std::int64_t>());
@@ -66,7 +69,8 @@ TensorPlace decode_tensor(const std::string& name, const json& value, std::uint6
   if (types == Types::kFloats && dtype != "F32")
     refuse(where, fmt::format("dtype {} is not F32", in_quotes(dtype)));
   if (element == 0) refuse(where, fmt::format("dtype {} is not known", in_quotes(dtype)));
-  TensorPlace place{.name = name, .type = dtype, .dims = decode_dims(fields.array("shape"), where)};
+  TensorPlace place{
+      .name = name, .type = dtype, .dims = decode_dims(fields.array("shape"), types, where)};
   const json& offsets = fields.array("data_offsets");
   fields.finish();
   if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
@@ -130,7 +134,9 @@ std::vector<TensorPlace> decode_safetensors_header(std::string_view header,
     if (name == "__metadata__") continue;
     places.push_back(decode_tensor(name, value, data_bytes, where, types));
   }
-  std::ranges::sort(places, {}, &TensorPlace::begin);
+  std::ranges::sort(places, {}, [](const TensorPlace& place) {
+    return std::pair(place.begin, place.end);  // what is empty comes before what begins there
+  });
   std::uint64_t expected = 0;
   for (const TensorPlace& place : places) {
     if (place.begin != expected) {

@@ -23,7 +23,14 @@ namespace {
 constexpr std::uint64_t kMostOfFile = 8ULL << 30;
 
 ForeignWeights decode_safetensors(std::span<const std::byte> bytes, std::string_view where) {
-  if (bytes.size() < kLengthBytes) refuse(where, "is neither safetensors nor MXNet's .params");
+  const auto begins = [&](std::size_t at) {
+    return at < bytes.size() && bytes[at] == std::byte{'{'};
+  };
+  if (begins(0))
+    refuse(where,
+           "is JSON: of an index name the file that it tells of, and join several by "
+           "safetensors.torch.save_file");
+  if (!begins(kLengthBytes)) refuse(where, "is neither safetensors nor MXNet's .params");
   const std::uint64_t length =
       decode_header_length(bytes.first<kLengthBytes>(), bytes.size(), where);
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
@@ -108,6 +115,19 @@ std::vector<const NamedTensor*> matches(const ForeignWeights& foreign, std::stri
   return found;
 }
 
+// Whether one could train with them: NaN would say so at the end alone.
+void require_usable(const NamedTensor& tensor, std::string_view where) {
+  if (!all_finite(tensor.values))
+    refuse(where,
+           fmt::format("tensor {} holds values that are not finite", in_quotes(tensor.name)));
+  if (!model_name(tensor.name).ends_with(".running_var")) return;
+  const auto least = std::ranges::min_element(tensor.values);
+  if (least != tensor.values.end() && *least < 0)
+    refuse(where,
+           fmt::format("tensor {} holds {}, and a variance is not negative: was it saved whole?",
+                       in_quotes(tensor.name), *least));
+}
+
 }  // namespace
 
 ForeignWeights decode_weights(std::span<const std::byte> bytes, std::string_view where) {
@@ -164,11 +184,8 @@ Placed place_weights(const ForeignWeights& foreign, std::string_view head,
   });
   for (const NamedTensor& tensor : foreign.tensors)
     if (std::ranges::find(found, &tensor) == found.end()) placed.unused.push_back(tensor.name);
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    if (found[i] != nullptr && !all_finite(found[i]->values))
-      refuse(where,
-             fmt::format("tensor {} holds values that are not finite", in_quotes(found[i]->name)));
-  }
+  for (const NamedTensor* tensor : found)
+    if (tensor != nullptr) require_usable(*tensor, where);
   for (std::size_t i = 0; i < model.size(); ++i) {
     if (found[i] != nullptr)
       model[i].values = found[i]->values;

@@ -89,18 +89,19 @@ void check_cifar10(std::span<const std::uint8_t> content, const std::filesystem:
   }
 }
 
-std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part) {
+std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part,
+                                      std::string_view key) {
   const std::vector<std::string> names = file_names(part);
-  require_directory(directory, names.front());
+  require_directory(directory, names.front(), key);
   const std::filesystem::path unpacked = directory / "cifar-10-batches-bin";
   const std::filesystem::path root = is_present(unpacked) ? unpacked : directory;
   Batches batches;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::filesystem::path file = root / names[i];
     if (!is_present(file)) {
-      refuse(root, fmt::format("{} is missing (file {} of {}); set data.path to the directory with "
+      refuse(root, fmt::format("{} is missing (file {} of {}); set {} to the directory with "
                                "CIFAR-10's binary version",
-                               names[i], i + 1, names.size()));
+                               names[i], i + 1, names.size(), key));
     }
     batches.push_back(read_file(file));
     check_cifar10(batches.back(), file);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/augment/image.h"
@@ -44,15 +45,21 @@ class Dataset {
 
 enum class Part { kTraining, kTest };
 
+// The keys of the configuration that say where data lie, as messages name them.
+inline constexpr std::string_view kPathKey = "data.path";
+inline constexpr std::string_view kEvalPathKey = "data.evalPath";
+
 // The formats. Each reads and checks everything at once and throws Error (65) with the file,
 // the record and the offset; nothing is allocated beyond what the file's size allows.
 
 // IDX files named as they were published, plain or .gz (magic 2051 and 2049); Fashion-MNIST is the
-// same.
-std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part part);
+// same. `key`: that which named the directory.
+std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part part,
+                                    std::string_view key = kPathKey);
 
 // data_batch_{1..5}.bin and test_batch.bin: records of 1 + 3072 bytes.
-std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part);
+std::unique_ptr<Dataset> open_cifar10(const std::filesystem::path& directory, Part part,
+                                      std::string_view key = kPathKey);
 
 // How pictures are decoded.
 struct PictureOptions {

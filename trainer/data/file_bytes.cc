@@ -67,15 +67,16 @@ void refuse(const std::filesystem::path& path, const std::string& why) {
   throw Error(ExitCode::kBadInput, fmt::format("[data] {}: {}", shown(path), why));
 }
 
-void require_directory(const std::filesystem::path& directory, const std::string& expected) {
+void require_directory(const std::filesystem::path& directory, const std::string& expected,
+                       std::string_view key) {
   struct stat status{};
   if (stat(directory.c_str(), &status) != 0) {
-    refuse(directory, fmt::format("{}; set data.path to the directory with {}",
-                                  std::strerror(errno), expected));
+    refuse(directory,
+           fmt::format("{}; set {} to the directory with {}", std::strerror(errno), key, expected));
   }
   if (!S_ISDIR(status.st_mode)) {
     refuse(directory,
-           fmt::format("not a directory; set data.path to the directory with {}", expected));
+           fmt::format("not a directory; set {} to the directory with {}", key, expected));
   }
 }
 

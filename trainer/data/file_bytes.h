@@ -18,8 +18,9 @@ std::string shown(const std::filesystem::path& path);
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why);
 
 // Throws Error (65) when `directory` is missing, unreadable or no directory; `expected` says what
-// it should hold.
-void require_directory(const std::filesystem::path& directory, const std::string& expected);
+// it should hold, `key` where it is set.
+void require_directory(const std::filesystem::path& directory, const std::string& expected,
+                       std::string_view key);
 
 // Whether a path lies in a folder or is it; both without links (fs::canonical).
 bool lies_within(const std::filesystem::path& folder, const std::filesystem::path& path);

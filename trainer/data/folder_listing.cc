@@ -163,6 +163,8 @@ class Lister {
       struct stat status{};
       if (fstatat(descriptor, entry.d_name, &status, 0) != 0) refuse(path, std::strerror(errno));
       entries.files.push_back({name, stamp_of(status)});
+    } else if (!is_top && kind_of_name(name) != NameKind::kOther) {
+      refuse(path, "named as a picture, and no regular file: remove it");
     }
   }
 

@@ -115,13 +115,13 @@ class ImageFolder final : public Dataset {
 };
 
 fs::path training_root(const fs::path& path) {
-  require_directory(path, "train/ and val/");
+  require_directory(path, "train/ and val/", kPathKey);
   return is_present(path / "train") ? path / "train" : path;
 }
 
 fs::path test_root(const fs::path& training, const fs::path& test) {
   if (!test.empty()) {
-    require_directory(test, "the test images");
+    require_directory(test, "the test images", kEvalPathKey);
     return is_present(test / "val") ? test / "val" : test;
   }
   if (is_present(training / "val")) return training / "val";

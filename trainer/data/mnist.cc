@@ -42,16 +42,17 @@ class IdxDataset : public Dataset {
   IdxFile labels_;
 };
 
-std::filesystem::path find_file(const std::filesystem::path& directory, const std::string& name) {
+std::filesystem::path find_file(const std::filesystem::path& directory, const std::string& name,
+                                std::string_view key) {
   const std::filesystem::path plain = directory / name;
   if (is_present(plain)) return plain;
   const std::filesystem::path compressed = directory / (name + ".gz");
   if (is_present(compressed)) return compressed;
   throw Error(
       ExitCode::kBadInput,
-      fmt::format("[data] {}: neither {} nor {}.gz is there; set data.path to the directory "
-                  "that holds them",
-                  shown(directory), name, name));
+      fmt::format("[data] {}: neither {} nor {}.gz is there; set {} to the directory that holds "
+                  "them",
+                  shown(directory), name, name, key));
 }
 
 void check_labels(const IdxFile& labels, const std::filesystem::path& file) {
@@ -65,11 +66,12 @@ void check_labels(const IdxFile& labels, const std::filesystem::path& file) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part part) {
+std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Part part,
+                                    std::string_view key) {
   const std::string prefix = part == Part::kTraining ? "train" : "t10k";
-  require_directory(directory, prefix + "-images-idx3-ubyte[.gz]");
-  const std::filesystem::path images_file = find_file(directory, prefix + "-images-idx3-ubyte");
-  const std::filesystem::path labels_file = find_file(directory, prefix + "-labels-idx1-ubyte");
+  require_directory(directory, prefix + "-images-idx3-ubyte[.gz]", key);
+  const auto images_file = find_file(directory, prefix + "-images-idx3-ubyte", key);
+  const auto labels_file = find_file(directory, prefix + "-labels-idx1-ubyte", key);
   IdxFile images = parse_idx(read_file(images_file), IdxKind::kImages, images_file);
   IdxFile labels = parse_idx(read_file(labels_file), IdxKind::kLabels, labels_file);
   if (images.count != labels.count) {

@@ -177,8 +177,9 @@ void require_no_way_out(const fs::path& folder, const fs::path& file) {
                            shown(real)));
 }
 
-std::vector<fs::path> files_in(const fs::path& path, const std::string& name) {
-  require_directory(path, name + ".rec, or name the file itself");
+std::vector<fs::path> files_in(const fs::path& path, const std::string& name,
+                               std::string_view key) {
+  require_directory(path, name + ".rec, or name the file itself", key);
   if (is_present(path / (name + ".rec"))) return {path / (name + ".rec")};
   std::vector<fs::path> shards;
   std::error_code failed;
@@ -189,9 +190,9 @@ std::vector<fs::path> files_in(const fs::path& path, const std::string& name) {
   }
   if (failed) refuse(path, failed.message());
   if (shards.empty()) {
-    refuse(path, fmt::format("neither {}.rec nor {}-00000-of-*.rec is there; set data.path to the "
-                             "folder or the file",
-                             name, name));
+    refuse(path, fmt::format("neither {}.rec nor {}-00000-of-*.rec is there; set {} to the folder "
+                             "or the file",
+                             name, name, key));
   }
   std::ranges::sort(shards);
   // "train-00000-of-00004.rec": a shard that is missing would be missed by nobody.
@@ -206,9 +207,10 @@ std::vector<fs::path> files_in(const fs::path& path, const std::string& name) {
 
 }  // namespace
 
-std::vector<fs::path> record_files(const fs::path& path, const std::string& name) {
+std::vector<fs::path> record_files(const fs::path& path, const std::string& name,
+                                   std::string_view key) {
   if (path.extension() == ".rec") return {path};
-  std::vector<fs::path> files = files_in(path, name);
+  std::vector<fs::path> files = files_in(path, name, key);
   for (const fs::path& file : files) {
     require_no_way_out(path, file);
     require_no_way_out(path, fs::path(file).replace_extension(".idx"));

@@ -71,8 +71,8 @@ class RecordFile {
 
 // The files of one part: `path` itself when it is a .rec, else NAME.rec or NAME-*-of-*.rec in it.
 // Throws Error (65) when there is none, or one of those in it is a link out of it; so for their
-// .idx.
+// .idx. `key`: that which named the path.
 std::vector<std::filesystem::path> record_files(const std::filesystem::path& path,
-                                                const std::string& name);
+                                                const std::string& name, std::string_view key);
 
 }  // namespace coxswain::data

@@ -137,7 +137,7 @@ class RecordDataset final : public Dataset {
 
 std::unique_ptr<Dataset> open_records(const fs::path& training, const fs::path& test, Part part,
                                       const PictureOptions& options) {
-  auto first = std::make_unique<RecordDataset>(record_files(training, "train"), options);
+  auto first = std::make_unique<RecordDataset>(record_files(training, "train", kPathKey), options);
   if (first->classes() < 2) {
     throw Error(
         ExitCode::kBadInput,
@@ -150,8 +150,9 @@ std::unique_ptr<Dataset> open_records(const fs::path& training, const fs::path& 
                 fmt::format("[data] {}: name the .rec file of the test images with data.evalPath",
                             shown(training)));
   }
-  auto second =
-      std::make_unique<RecordDataset>(record_files(test.empty() ? training : test, "val"), options);
+  const auto files = test.empty() ? record_files(training, "val", kPathKey)
+                                  : record_files(test, "val", kEvalPathKey);
+  auto second = std::make_unique<RecordDataset>(files, options);
   if (second->classes() > first->classes()) {
     throw Error(ExitCode::kBadInput,
                 fmt::format("[data] the test records' labels go up to {}, the training records' to "

@@ -175,7 +175,14 @@ class MpiRun {
 
 contract::TerminationMessage run_mpi_worker(const WorkerEnv& env, const WorkerOptions& options) {
   contract::SignalQueue signals({SIGTERM, SIGINT});
-  const SharedMemoryDirectory shared_memory;
+  const std::filesystem::path usual = "/dev/shm";
+  const SharedMemoryDirectory shared_memory(
+      {usual, env.run_dir}, static_cast<std::uint64_t>(env.world_size) * kSegmentBytes);
+  if (const std::filesystem::path& at = shared_memory.path(); at.parent_path() != usual)
+    write_to_stderr(fmt::format(
+        "[launch] {} has no room for {} ranks, {} MiB each; their messages go through {}\n",
+        usual.string(), env.world_size, kSegmentBytes >> 20,
+        at.empty() ? "what mpirun finds" : at.string()));
   const MpirunCall call = local_mpirun({.env = env,
                                         .trainer = options.trainer,
                                         .command = options.command,

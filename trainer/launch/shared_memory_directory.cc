@@ -36,10 +36,18 @@ void remove_abandoned(const fs::path& parent) {
 
 }  // namespace
 
-SharedMemoryDirectory::SharedMemoryDirectory(const fs::path& parent) {
-  remove_abandoned(parent);
-  const fs::path made = parent / fmt::format("{}{}", prefix(), getpid());
-  if (mkdir(made.c_str(), 0700) == 0) path_ = made;
+SharedMemoryDirectory::SharedMemoryDirectory(const std::vector<fs::path>& parents,
+                                             std::uint64_t bytes) {
+  for (const fs::path& parent : parents) {
+    remove_abandoned(parent);
+    std::error_code failed;
+    const fs::space_info space = fs::space(parent, failed);
+    if (failed || space.available < bytes) continue;
+    const fs::path made = parent / fmt::format("{}{}", prefix(), getpid());
+    if (mkdir(made.c_str(), 0700) != 0) continue;
+    path_ = made;
+    return;
+  }
 }
 
 SharedMemoryDirectory::~SharedMemoryDirectory() {

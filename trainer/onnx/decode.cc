@@ -5,9 +5,9 @@
 
 #include "trainer/contract/error.h"
 #include "trainer/contract/printable.h"
+#include "trainer/onnx/decode_values.h"
 #include "trainer/onnx/fields.h"
 #include "trainer/onnx/format.h"
-#include "trainer/onnx/decode_values.h"
 
 namespace coxswain::onnx {
 
@@ -243,7 +243,15 @@ class Decoder {
   void type(pbf_reader reader, Port& to) const {
     while (reader.next(field::port::kTensorType, kText)) {
       pbf_reader of_tensor = reader.get_message();
-      while (of_tensor.next(field::port::kShape, kText)) {
+      while (of_tensor.next()) {
+        if (of_tensor.tag_and_type() == key(field::port::kElementType, kNumber)) {
+          to.type = static_cast<ElementType>(of_tensor.get_enum());
+          continue;
+        }
+        if (of_tensor.tag_and_type() != key(field::port::kShape, kText)) {
+          of_tensor.skip();
+          continue;
+        }
         pbf_reader shape = of_tensor.get_message();
         while (shape.next(field::port::kDim, kText)) {
           to.dims.push_back(length(shape.get_message()));

@@ -79,7 +79,7 @@ void write(pbf_writer writer, const Port& port) {
   writer.add_string(field::port::kName, port.name);
   pbf_writer type(writer, field::port::kType);
   pbf_writer of_tensor(type, field::port::kTensorType);
-  of_tensor.add_int32(field::port::kElementType, static_cast<std::int32_t>(ElementType::kFloat));
+  of_tensor.add_int32(field::port::kElementType, static_cast<std::int32_t>(port.type));
   pbf_writer shape(of_tensor, field::port::kShape);
   for (const std::int64_t dim : port.dims) {
     pbf_writer to(shape, field::port::kDim);

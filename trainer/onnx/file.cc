@@ -7,6 +7,7 @@
 
 #include "trainer/checkpoint/chunked_file.h"
 #include "trainer/checkpoint/file_system.h"
+#include "trainer/contract/file_extension.h"
 #include "trainer/contract/printable.h"
 #include "trainer/onnx/format.h"
 
@@ -73,7 +74,7 @@ class Outside {
 
 }  // namespace
 
-bool is_onnx(const fs::path& file) { return file.extension() == ".onnx"; }
+bool is_onnx(const fs::path& file) { return has_extension(file, ".onnx"); }
 
 Model read_model(const fs::path& file, Values values) {
   const Model named{.where = file.filename().string()};

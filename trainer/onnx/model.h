@@ -64,10 +64,12 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// Value. What a model is given or gives; -1: of any length.
+// Value. What a model is given or gives; -1: of any length. `type` may be one that no tensor read
+// here has.
 struct Port {
   std::string name;
   std::vector<std::int64_t> dims = {};
+  ElementType type = ElementType::kFloat;
   bool operator==(const Port&) const = default;
 };
 

@@ -28,6 +28,11 @@ const Port& image_port(const Model& model) {
     found = &port;
   }
   if (found == nullptr) refuse(model, "has no input");
+  if (!is_float(found->type))
+    refuse(model,
+           fmt::format("its input {} is of TensorProto.DataType {}: export it for images in "
+                       "float32, as they are after data.augment",
+                       printable(found->name, kMostCharacters), static_cast<int>(found->type)));
   return *found;
 }
 

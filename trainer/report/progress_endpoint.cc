@@ -141,7 +141,10 @@ void ProgressEndpoint::finished_epoch(const train::EpochReport& report) {
   const std::lock_guard lock(mutex_);
   if (!document_.progress) document_.progress.emplace();
   document_.progress->epoch = report.epoch;
-  if (report.evaluated) document_.progress->accuracy = report.accuracy;
+  if (report.evaluated) {
+    document_.progress->accuracy = document_.progress->test_accuracy = report.accuracy;
+    document_.progress->test_loss = report.loss;
+  }
   if (report.evaluated && tells_top5_) document_.progress->top5 = report.top5;
   document_.progress->epoch_seconds = report.seconds;
   document_.progress->seconds = report.seconds_in_all;
@@ -167,16 +170,15 @@ void ProgressEndpoint::finished(const train::Summary& summary) {
   if (!document_.progress) document_.progress.emplace();
   contract::Progress& progress = *document_.progress;
   progress.step = summary.steps;
-  if (summary.accuracy) progress.accuracy = summary.accuracy;
-  if (summary.loss) progress.loss = summary.loss;
+  if (summary.accuracy) progress.accuracy = progress.test_accuracy = summary.accuracy;
+  if (summary.loss) progress.loss = progress.test_loss = summary.loss;
   if (summary.top5) progress.top5 = summary.top5;
   progress.seconds_left = 0;
   progress.seconds = summary.seconds;
   set_pace(summary.samples_per_second, summary.scaling_efficiency, summary.one_rank_efficiency);
 }
 
-void ProgressEndpoint::set_pace(double samples_per_second,
-                                std::optional<double> scaling_efficiency,
+void ProgressEndpoint::set_pace(double samples_per_second, std::optional<double> scaling_efficiency,
                                 std::optional<double> one_rank_efficiency) {
   contract::Progress& progress = *document_.progress;
   progress.samples_per_second = samples_per_second;
@@ -197,9 +199,8 @@ std::optional<contract::HttpResponse> ProgressEndpoint::answer(const std::string
   }
   if (const auto first = first_of_page(path)) {
     const std::lock_guard lock(mutex_);
-    return contract::HttpResponse{
-        .content_type = "application/json",
-        .body = contract::to_json(ranks_.page(*first, options_.now()))};
+    return contract::HttpResponse{.content_type = "application/json",
+                                  .body = contract::to_json(ranks_.page(*first, options_.now()))};
   }
   return std::nullopt;
 }

@@ -77,9 +77,14 @@ std::string render_banner(const train::RunInfo& info) {
   text += fmt::format("{} x {}, {} training images, {} test images\n",
                       counted(info.world_size, "rank"), counted(info.threads, "thread"),
                       grouped(info.training_samples), grouped(info.test_samples));
-  text += fmt::format("batch {} {}, learning rate {:.6g}, {} of {}\n", grouped(info.global_batch),
-                      info.ranks_train_apart ? "of one rank" : "over all ranks", info.lr,
-                      counted(info.epochs, "epoch"), counted(info.steps_per_epoch, "step"));
+  const std::string length =
+      info.epochs > 0
+          ? fmt::format("{} of {}", counted(info.epochs, "epoch"),
+                        counted(info.steps_per_epoch, "step"))
+          : fmt::format("{}, of which an epoch has {}", counted(info.total_steps, "step"),
+                        grouped(info.steps_per_epoch));
+  text += fmt::format("batch {} {}, learning rate {:.6g}, {}\n", grouped(info.global_batch),
+                      info.ranks_train_apart ? "of one rank" : "over all ranks", info.lr, length);
   for (const std::string& note : info.notes) text += note + "\n";
   return text;
 }

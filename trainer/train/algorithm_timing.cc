@@ -173,13 +173,13 @@ AlgorithmTimes algorithm_times(const graph::Program& program, const TrainOptions
   return time_on_host(with.backend.algorithm_choices(program), program, options, with, own);
 }
 
-Algorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
-                           const Collaborators& with, std::vector<std::string>& notes) {
+ChosenAlgorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
+                                 const Collaborators& with, std::vector<std::string>& notes) {
   const auto begin = with.now();
   const auto keep_on = [&] { return seconds_since(begin, with) < kDeviceSeconds; };
   if (const auto times = with.backend.time_algorithms(program, keep_on)) {
-    return times->empty() ? Algorithms()
-                          : faster_on_device(*times, seconds_since(begin, with), notes);
+    if (times->empty()) return {};
+    return {faster_on_device(*times, seconds_since(begin, with), notes)};
   }
   const AlgorithmChoices choices = with.backend.algorithm_choices(program);
   if (choices.empty()) return {};
@@ -196,18 +196,20 @@ Algorithms time_algorithms(const graph::Program& program, const TrainOptions& op
   }
   notes.push_back(fmt::format("timed the algorithms of {} layers in {:.1f} s: {}", choices.size(),
                               seconds_since(begin, with), found));
-  return faster;
+  return {faster, faster.empty() ? own : best};
 }
 
 void compare_with_float32(const graph::Graph& graph, const TrainOptions& options,
-                          const Collaborators& with, std::vector<std::string>& notes) {
+                          const Collaborators& with, std::optional<double> step_seconds,
+                          std::vector<std::string>& notes) {
   const auto seconds = [&](Precision precision) {
     const graph::Program program =
         graph::freeze(graph::compile(graph, options.batch_size, precision, graph::Mode::kTraining),
                       options.freeze);
     return sum_of(Passes(program, options, with).seconds());
   };
-  const double share = seconds(Precision::kBf16) / seconds(Precision::kFp32);
+  if (!step_seconds) step_seconds = seconds(Precision::kBf16);
+  const double share = *step_seconds / seconds(Precision::kFp32);
   if (share <= 1) return;
   notes.push_back(fmt::format(
       "precision bf16: this CPU takes {:.2f} times as long for a step as in fp32", share));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,22 @@ backend::Algorithms faster_algorithms(const backend::AlgorithmTimes& times);
 backend::AlgorithmTimes algorithm_times(const graph::Program& program, const TrainOptions& options,
                                         const Collaborators& with);
 
+// Value. Algorithms, and how long a training step takes with them; nothing where none was timed.
+struct ChosenAlgorithms {
+  backend::Algorithms algorithms;
+  std::optional<double> step_seconds = std::nullopt;
+};
+
 // Times a training step of the program with each of the algorithms that the backend knows, a
 // fraction of a second each, and says in a note what it found. What it returns is faster as a whole
 // than the backend's own choice. A device that times them by itself has half a minute.
-backend::Algorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
-                                    const Collaborators& with, std::vector<std::string>& notes);
+ChosenAlgorithms time_algorithms(const graph::Program& program, const TrainOptions& options,
+                                 const Collaborators& with, std::vector<std::string>& notes);
 
-// Says so in a note where a step takes longer in bf16 than in float32.
+// Says so in a note where a step takes longer in bf16, `step_seconds` where that is known, than in
+// float32.
 void compare_with_float32(const graph::Graph& graph, const TrainOptions& options,
-                          const Collaborators& with, std::vector<std::string>& notes);
+                          const Collaborators& with, std::optional<double> step_seconds,
+                          std::vector<std::string>& notes);
 
 }  // namespace coxswain::train

@@ -163,6 +163,9 @@ ResumePlan plan_resume(const checkpoint::State& saved, const TrainOptions& optio
     plan.state.epoch_samples = 0;
     plan.notes.push_back("the split depends on the number of ranks: continues at the next epoch");
   }
+  if (!options.pretrained.empty())
+    plan.notes.push_back(fmt::format("goes on with the checkpoint's weights, not with those of {}",
+                                     options.pretrained.string()));
   const bool same_numbers = options.fixed_order && saved.fingerprint == now.fingerprint &&
                             !changed && plan.state.global_batch == saved.global_batch &&
                             (!resized || options.virtual_shards > 0);

@@ -179,7 +179,11 @@ class StartUp {
     if (begun) {
       choice = *begun;
     } else if (!options_.fixed_order) {
-      if (leads_) choice.algorithms = time_algorithms(program_, options_, with_, notes());
+      if (leads_) {
+        const ChosenAlgorithms chosen = time_algorithms(program_, options_, with_, notes());
+        choice.algorithms = chosen.algorithms;
+        step_seconds_ = chosen.step_seconds;
+      }
       choice = *of_rank_0(choice);
     }
     algorithms_ = choice.algorithms;
@@ -195,7 +199,7 @@ class StartUp {
     const bool is_timed = leads_ && !saved_ && !with_.goes_on_from && !options_.fixed_order &&
                           now_.parameters->memory().place() == tensor::Place::kHost;
     if (is_timed && options_.precision == Precision::kBf16)
-      compare_with_float32(graph_, options_, with_, notes());
+      compare_with_float32(graph_, options_, with_, step_seconds_, notes());
   }
 
   void resume() {
@@ -331,6 +335,7 @@ class StartUp {
   std::optional<checkpoint::Loaded> loaded_;  // by rank 0, until it is restored
   std::optional<checkpoint::State> saved_;    // what to go on from, on every rank
   backend::Algorithms algorithms_;
+  std::optional<double> step_seconds_;  // with them, where they were timed
   Started now_;
 };
 

@@ -24,12 +24,13 @@ TEST(RunOutput, last_line_has_all_restarts_and_the_last_progress) {
   status.restarts = {.failure = 1, .preemption = 2, .node = 3, .startup = 4, .resize = 5};
   status.progress = job::Progress{};
   status.progress->epoch = 3;
+  status.progress->accuracy = 0.5;  // of training images alone
   contract::TerminationMessage said;
   said.progress = contract::Progress{};
   said.progress->epoch = 10;
   said.progress->step = 9380;
-  said.progress->accuracy = 0.9912;
-  said.progress->loss = 0.031;
+  said.progress->test_accuracy = 0.9912;
+  said.progress->test_loss = 0.031;
   said.progress->samples_per_second = 15200;
   said.checkpoint = contract::CheckpointProgress{
       .step = 9380, .time = "", .path = "/ckpt/step-00009380.g1", .bytes = 5};

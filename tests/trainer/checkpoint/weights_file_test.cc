@@ -114,7 +114,33 @@ TEST(WeightsFile, is_refused_in_words_and_changes_nothing) {
   not_finite.tensors.front().values.front() = NAN;
   EXPECT_THAT(refusal_of_file([&] { place_weights(not_finite, "fc", model, "file"); }),
               HasSubstr("not finite"));
+  ForeignWeights negative = weights;
+  for (NamedTensor& tensor : negative.tensors)
+    if (tensor.name.ends_with("running_var")) tensor.values.front() = -0.5F;
+  EXPECT_THAT(refusal_of_file([&] { place_weights(negative, "fc", model, "file"); }),
+              HasSubstr("tensor \"module.bn0.running_var\" holds -0.5, and a variance is not "
+                        "negative"));
   EXPECT_EQ(model, small_model());
+}
+
+// A safetensors file of this header.
+std::string with_header(const std::string& header, std::size_t data_bytes) {
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return file + header + std::string(data_bytes, '\0');
+}
+
+TEST(WeightsFile, may_hold_tensors_that_are_empty_or_of_types_of_elsewhere) {
+  const std::string file =
+      with_header(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                  R"("none":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]},)"
+                  R"("c":{"dtype":"C64","shape":[1],"data_offsets":[8,16]}})",
+                  16);
+  const ForeignWeights weights = decode_weights(std::as_bytes(std::span(file)), "file");
+  ASSERT_EQ(weights.tensors.size(), 2U);
+  EXPECT_EQ(weights.tensors[0].values.size(), 2U);
+  EXPECT_EQ(weights.tensors[1].values.size(), 0U);
+  EXPECT_THAT(weights.passed_over, ::testing::ElementsAre("c"));
 }
 
 TEST(WeightsFile, that_is_cut_or_none_is_refused_in_words) {
@@ -136,6 +162,12 @@ TEST(WeightsFile, that_is_cut_or_none_is_refused_in_words) {
               HasSubstr("net.npz: is NumPy's .npz: write it with"));
   EXPECT_THAT(refusal_of_file([&] { decode_weights({}, "empty"); }),
               HasSubstr("neither safetensors nor MXNet's"));
+  const std::string words = "These are words, and no weights.";
+  EXPECT_THAT(refusal_of_file([&] { decode_weights(std::as_bytes(std::span(words)), "notes"); }),
+              HasSubstr("neither safetensors nor MXNet's"));
+  const std::string index = R"({"metadata": {}, "weight_map": {}})";
+  EXPECT_THAT(refusal_of_file([&] { decode_weights(std::as_bytes(std::span(index)), "index"); }),
+              HasSubstr("is JSON: of an index name the file that it tells of"));
 }
 
 }  // namespace

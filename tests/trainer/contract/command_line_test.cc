@@ -20,6 +20,7 @@ struct Parsed {
   std::vector<std::string> lists;
   bool elect = false;
   double seconds = 0;
+  int samples = 0;
   std::string file;
 };
 
@@ -33,6 +34,7 @@ Parsed parse(std::vector<const char*> arguments) {
   command->add_option("--address", parsed.address);
   command->add_option("--list", parsed.lists)->allow_extra_args(false);
   command->add_option("--seconds", parsed.seconds);
+  command->add_option("--samples", parsed.samples);
   command->add_option("-f,--file", parsed.file);
   command->add_flag("--elect", parsed.elect);
   arguments.insert(arguments.begin(), "program");
@@ -89,6 +91,12 @@ TEST(CommandLine, takes_values_to_the_letter) {
   EXPECT_FALSE(parsed.elect);
   EXPECT_EQ(parse({"serve", "-fjob.yaml"}).file, "job.yaml");
   EXPECT_EQ(parse({"serve", "--file", "serve"}).file, "serve");
+}
+
+TEST(CommandLine, a_number_is_the_same_to_all) {
+  EXPECT_EQ(parse({"serve", "--samples=10"}).samples, 10);
+  EXPECT_THAT(refusal({"serve", "--samples=010"}), HasSubstr("--samples: \"010\" is not the same"));
+  EXPECT_EQ(parse({"serve", "--image=010"}).image, "010");
 }
 
 TEST(CommandLine, says_what_was_probably_meant) {

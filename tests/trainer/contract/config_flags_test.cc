@@ -68,6 +68,8 @@ TEST(ConfigFlags, are_refused_in_one_line) {
        "unknown flag \"--optimizer\"; each of its keys is one: --optimizer.name"},
       {{"--data.channels=2"}, "--data.channels: must be 1 or 3: grey or colours"},
       {{"epochs=3"}, "unexpected argument \"epochs=3\""},
+      {{"--steps=010"},
+       "--steps: \"010\" is not the same number to all readers of YAML: write it in decimal"},
       {{"--epochs"}, "--epochs needs a value: an integer, 0..1000000"},
       {{"--epochs", "--seed=1"}, "--epochs needs a value: an integer, 0..1000000"},
       {{"--epochs=3", "--epochs=4"}, "--epochs is given twice: \"3\" and \"4\""},

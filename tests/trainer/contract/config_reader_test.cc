@@ -431,7 +431,8 @@ TEST(ConfigReader, checks_rules_across_keys) {
       {mnist + ", augment: [{normalise: {mean: [0], std: [1]}}, flip]}",
        "65 [config] job.yaml:2:23: data.augment: normalise must come last, and once"},
       {"data: {format: mnist}",
-       "65 [config] job.yaml:1:1: model: required, or modelFile: one of singa-cnn, keras-cnn, mlp, "
+       "65 [config] job.yaml:1:1: model: required unless modelFile is given: one of singa-cnn, "
+       "keras-cnn, mlp, "
        "lenet, d2l-resnet18, cifar-resnet8, cifar-resnet20, cifar-resnet32, cifar-resnet44, "
        "cifar-resnet50, cifar-resnet56, cifar-resnet110, cifar-resnet164, resnet18, resnet34, "
        "resnet50"},
@@ -439,7 +440,8 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "65 [config] job.yaml:1:1: data.format: required: one of mnist, cifar10, synthetic, "
        "imagefolder, recordio"},
       {"",
-       "65 [config] job.yaml:1:1: model: required, or modelFile: one of singa-cnn, keras-cnn, mlp, "
+       "65 [config] job.yaml:1:1: model: required unless modelFile is given: one of singa-cnn, "
+       "keras-cnn, mlp, "
        "lenet, d2l-resnet18, cifar-resnet8, cifar-resnet20, cifar-resnet32, cifar-resnet44, "
        "cifar-resnet50, cifar-resnet56, cifar-resnet110, cifar-resnet164, resnet18, resnet34, "
        "resnet50 (and 1 more)"},

@@ -62,9 +62,12 @@ TEST(Progress, says_what_is_asked_for_beside_accuracy_and_speed) {
   progress.one_rank_efficiency = 0.875;
   progress.epoch_seconds = 4.25;
   progress.seconds = 49.5;
+  progress.test_accuracy = 0.9934;
+  progress.test_loss = 0.0216;
   const std::string json = to_json(ProgressDocument{progress, std::nullopt});
-  for (const char* part : {R"("top5":0.9987,"lr":0.05)", R"("oneRankEfficiency":0.875)",
-                           R"("epochSeconds":4.25,"seconds":49.5)"})
+  for (const char* part :
+       {R"("top5":0.9987,"lr":0.05)", R"("oneRankEfficiency":0.875)",
+        R"("epochSeconds":4.25,"seconds":49.5)", R"("testAccuracy":0.9934,"testLoss":0.0216)"})
     EXPECT_NE(json.find(part), std::string::npos) << json;
   EXPECT_EQ(parse_progress(json)->progress, progress);
 }

@@ -75,6 +75,8 @@ TEST_F(Cifar10, says_which_file_is_missing) {
   EXPECT_EQ(error_of([&] { open_cifar10(path() / "none", Part::kTest); }, path()),
             "65 [data] DIR/none: No such file or directory; set data.path to the directory with "
             "test_batch.bin");
+  EXPECT_THAT(error_of([&] { open_cifar10(path(), Part::kTest, kEvalPathKey); }, path()),
+              ::testing::HasSubstr("; set data.evalPath to the directory with"));
 }
 
 TEST_F(Cifar10, says_what_is_wrong_with_a_file) {

@@ -23,7 +23,7 @@ TEST(FileBytes, shows_a_path_on_one_line_of_80_characters) {
 }
 
 TEST(FileBytes, escapes_names_in_refusals) {
-  EXPECT_EQ(error_of([] { require_directory("/nowhere/a\nb", "digits"); }),
+  EXPECT_EQ(error_of([] { require_directory("/nowhere/a\nb", "digits", "data.path"); }),
             "65 [data] /nowhere/a\\x0ab: No such file or directory; set data.path to the directory "
             "with digits");
   EXPECT_EQ(error_of([] { read_file("/nowhere/a\nb"); }),

@@ -109,6 +109,16 @@ TEST_F(ImageFolderTest, says_what_is_wrong_with_a_folder) {
             "is expected: is data.path one level too high?");
 }
 
+TEST_F(ImageFolderTest, refuses_what_has_a_pictures_name_and_is_no_file) {
+  put("cat/1.png");
+  put("dog/1.png");
+  ASSERT_EQ(mkfifo((path() / "cat/2.png").c_str(), 0600), 0);
+  EXPECT_EQ(problem(),
+            "65 [data] DIR/cat/2.png: named as a picture, and no regular file: remove it");
+  fs::rename(path() / "cat/2.png", path() / "cat/pipe");
+  EXPECT_THAT(listed(), ElementsAre("0 cat/1.png", "1 dog/1.png"));
+}
+
 TEST_F(ImageFolderTest, follows_links_within_the_folder_alone) {
   put("cat/1.png");
   fs::create_symlink("1.png", path() / "cat/2.png");

@@ -128,6 +128,8 @@ TEST_F(Mnist, says_what_is_missing) {
   EXPECT_EQ(error_of([&] { open_mnist(path() / "none", Part::kTest); }, path()),
             "65 [data] DIR/none: No such file or directory; set data.path to the directory with "
             "t10k-images-idx3-ubyte[.gz]");
+  EXPECT_THAT(error_of([&] { open_mnist(path() / "none", Part::kTest, kEvalPathKey); }, path()),
+              ::testing::HasSubstr("; set data.evalPath to the directory with"));
   EXPECT_EQ(
       error(),
       "65 [data] DIR: neither train-images-idx3-ubyte nor train-images-idx3-ubyte.gz is there; "

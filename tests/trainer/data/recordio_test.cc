@@ -218,6 +218,9 @@ TEST_F(RecordTest, finds_its_files) {
   EXPECT_EQ(error_of([&] { open_records(path(), {}, Part::kTest, {}); }, path()),
             "65 [data] DIR: neither val.rec nor val-00000-of-*.rec is there; set data.path to the "
             "folder or the file");
+  EXPECT_EQ(error_of([&] { open_records(file(), path(), Part::kTest, {}); }, path()),
+            "65 [data] DIR: neither val.rec nor val-00000-of-*.rec is there; set data.evalPath to "
+            "the folder or the file");
   EXPECT_EQ(open_records(file(), file(), Part::kTest, {})->size(), 2);
   fs::rename(file(), path() / "train-00000-of-00002.rec");
   EXPECT_EQ(error_of([&] { open(); }, path()),

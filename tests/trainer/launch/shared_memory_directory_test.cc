@@ -26,7 +26,7 @@ TEST(SharedMemoryDirectory, goes_with_what_is_in_it) {
   const test::TemporaryDirectory parent;
   fs::path path;
   {
-    const SharedMemoryDirectory directory(parent.path());
+    const SharedMemoryDirectory directory({parent.path()}, 1);
     path = directory.path();
     std::ofstream(path / "segment") << "x";
     EXPECT_TRUE(fs::exists(path / "segment"));
@@ -45,7 +45,7 @@ TEST(SharedMemoryDirectory, removes_those_of_dead_processes_alone) {
   const fs::path alive = named(std::to_string(getppid()));
   const fs::path foreign = named("data");
 
-  const SharedMemoryDirectory directory(parent.path());
+  const SharedMemoryDirectory directory({parent.path()}, 1);
 
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(alive));
@@ -53,7 +53,15 @@ TEST(SharedMemoryDirectory, removes_those_of_dead_processes_alone) {
 }
 
 TEST(SharedMemoryDirectory, does_without_where_there_is_none) {
-  EXPECT_EQ(SharedMemoryDirectory("/no/such").path(), "");
+  EXPECT_EQ(SharedMemoryDirectory({"/no/such"}, 1).path(), "");
+}
+
+TEST(SharedMemoryDirectory, is_where_there_is_room) {
+  const test::TemporaryDirectory parent;
+  const fs::path full = "/proc";  // has no byte free
+  EXPECT_EQ(SharedMemoryDirectory({full}, 1).path(), "");
+  EXPECT_EQ(SharedMemoryDirectory({full, parent.path()}, 1).path().parent_path(), parent.path());
+  EXPECT_EQ(SharedMemoryDirectory({parent.path()}, std::uint64_t{1} << 62).path(), "");
 }
 
 }  // namespace

@@ -65,6 +65,24 @@ std::string refusal_with(const std::function<void(Model&)>& change) {
   return refusal_of([&] { weights_of(model); });
 }
 
+TEST(Onnx, images_are_floats) {
+  for (const ElementType type : {ElementType::kHalf, ElementType::kBFloat16}) {
+    Model model = small();
+    model.inputs.front().type = type;
+    EXPECT_EQ(weights_of(model).size(), 2U);
+  }
+  constexpr auto kUint8 = static_cast<ElementType>(2);
+  for (const ElementType type : {ElementType::kInt64, kUint8}) {
+    Model model = small();
+    model.inputs.front().type = type;
+    const std::string bytes = encode(model);
+    const Model read = decode_model(std::as_bytes(std::span(bytes)), "net.onnx");
+    EXPECT_EQ(read.inputs.front().type, type);
+    EXPECT_THAT(refusal_of([&] { weights_of(read); }),
+                HasSubstr("its input x is of TensorProto.DataType"));
+  }
+}
+
 Node& relu(Model& model) { return model.nodes[1]; }
 
 TEST(Onnx, small_model_is_read) { EXPECT_EQ(weights_of(small()).size(), 2U); }

@@ -57,6 +57,14 @@ void tell_a_run(train::Observer& observer, Clock& clock) {
 
 }  // namespace
 
+TEST(Render, the_length_of_a_run_without_epochs_is_its_steps) {
+  train::RunInfo info = sample_run();
+  info.epochs = 0;
+  info.total_steps = 500;
+  EXPECT_NE(render_banner(info).find("learning rate 0.05, 500 steps, of which an epoch has 469\n"),
+            std::string::npos);
+}
+
 TEST(Render, bar_fits_every_width) {
   std::string text;
   for (const int width : {20, 60, 80, 90, 100, 120, 200}) {
@@ -95,16 +103,15 @@ TEST(Render, lines_of_a_run) {
   train::Summary failed;
   failed.result = "Failed";
   failed.scaling_efficiency = 1;
-  const std::string text = render_banner(sample_run()) + "\n" + render_banner(resumed) + "\n" +
-                           render_step_line(sample_step(), sample_run()) + "\n" +
-                           render_step_line(odd, sample_run()) + "\n" +
-                           render_step_line(sample_step(), endless) + "\n" +
-                           render_bar(sample_step(), endless, 120) + "\n" +
-                           render_epoch_line(sample_epoch(), sample_run()) + "\n" +
-                           render_epoch_line(slow, sample_run()) + "\n\n" +
-                           render_summary(sample_summary(), sample_run()) + "\n" +
-                           render_summary(unknown, sample_run()) + "\n" +
-                           render_summary(failed, resumed);
+  const std::string text =
+      render_banner(sample_run()) + "\n" + render_banner(resumed) + "\n" +
+      render_step_line(sample_step(), sample_run()) + "\n" + render_step_line(odd, sample_run()) +
+      "\n" + render_step_line(sample_step(), endless) + "\n" +
+      render_bar(sample_step(), endless, 120) + "\n" +
+      render_epoch_line(sample_epoch(), sample_run()) + "\n" +
+      render_epoch_line(slow, sample_run()) + "\n\n" +
+      render_summary(sample_summary(), sample_run()) + "\n" +
+      render_summary(unknown, sample_run()) + "\n" + render_summary(failed, resumed);
   test::expect_golden("report/lines.txt", text);
 }
 

@@ -106,12 +106,15 @@ TEST(ProgressEndpoint, keeps_the_accuracy_of_the_test_images_once_known) {
   endpoint.finished_epoch(not_evaluated);
   endpoint.stepped(sample_step());
   EXPECT_EQ(endpoint.latest().progress->accuracy, 0.99117);
+  EXPECT_FALSE(endpoint.latest().progress->test_accuracy);
   endpoint.finished_epoch(sample_epoch());
   endpoint.stepped(sample_step());
   EXPECT_EQ(endpoint.latest().progress->accuracy, 0.9921);
+  EXPECT_EQ(endpoint.latest().progress->test_accuracy, 0.9921);
   endpoint.finished(sample_summary());
   EXPECT_EQ(endpoint.latest().progress->accuracy, 0.9934);
   EXPECT_EQ(endpoint.latest().progress->loss, 0.0216);
+  EXPECT_EQ(endpoint.latest().progress->test_loss, 0.0216);
   EXPECT_EQ(endpoint.latest().progress->step, 4690);
   EXPECT_EQ(endpoint.latest().progress->seconds_left, 0);
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/trainer/train/checkpoint_helper.h"
 #include "tests/trainer/train/training_fixture.h"
 #include "trainer/backend/reference/reference_backend.h"
@@ -27,6 +29,8 @@ struct Machine {
   std::string slow = "own";
   std::string algorithm = "own";
   int looks = 0;
+  int programs = 0;  // in float32 that were prepared
+  int narrow_programs = 0;
   std::chrono::steady_clock::time_point time{};
 
   std::chrono::steady_clock::time_point now() {
@@ -56,6 +60,10 @@ class TwoNames : public backend::Backend {
   }
   std::unique_ptr<backend::Executable> prepare(const graph::Program& program,
                                                backend::Parameters& parameters) override {
+    const bool is_narrow = std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
+      return node.type != tensor::DataType::kFloat32;
+    });
+    ++(is_narrow ? machine_.narrow_programs : machine_.programs);
     return inner_->prepare(program, parameters);
   }
   void to_canonical(const tensor::Segment& segment, std::span<const float> stored,
@@ -79,8 +87,10 @@ class TwoNames : public backend::Backend {
 
 class AlgorithmTiming : public testing::Test {
  protected:
-  Outcome train(Machine& machine, std::int64_t epochs, bool fixed_order) {
+  Outcome train(Machine& machine, std::int64_t epochs, bool fixed_order,
+                Precision precision = Precision::kFp32) {
     TrainOptions options = mlp_options();
+    options.precision = precision;
     options.epochs = epochs;
     options.fixed_order = fixed_order;
     options.checkpoint.directory = directory_.path();
@@ -112,6 +122,16 @@ TEST_F(AlgorithmTiming, the_devices_own_stays_where_nothing_is_faster) {
   EXPECT_THAT(train(machine, 1, false).told.notes(), HasSubstr("the usual ones are the fastest"));
   EXPECT_EQ(machine.algorithm, "own");
   EXPECT_TRUE(saved().empty());
+}
+
+TEST_F(AlgorithmTiming, a_step_in_bfloat16_is_timed_once_with_each_choice) {
+  Machine fp32;
+  train(fp32, 1, false);
+  std::filesystem::remove_all(directory_.path());
+  Machine bf16;
+  train(bf16, 1, false, Precision::kBf16);
+  EXPECT_EQ(bf16.narrow_programs, fp32.programs);
+  EXPECT_EQ(bf16.programs, 1) << "to compare with";
 }
 
 TEST_F(AlgorithmTiming, who_is_promised_the_same_bits_waits_for_no_clock) {

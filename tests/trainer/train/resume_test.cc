@@ -50,6 +50,14 @@ TEST(Resume, continues_bit_for_bit_when_nothing_changed) {
   EXPECT_EQ(plan.state.samples_in_epoch, 1280);
 }
 
+TEST(Resume, says_that_pretrained_weights_are_for_the_beginning) {
+  TrainOptions now = options();
+  now.pretrained = "weights.safetensors";
+  EXPECT_THAT(
+      plan_resume(saved(), now, {2, 128, "a"}).notes,
+      Contains("goes on with the checkpoint's weights, not with those of weights.safetensors"));
+}
+
 TEST(Resume, leaves_out_a_codec_that_did_not_pay_as_long_as_it_is_asked_for) {
   const std::string note =
       "communication.compression did not pay: gradients are still sent exactly";

@@ -101,7 +101,9 @@ class Reader {
     for (const Field& field : kFields) {
       if (field.required && !places_.contains(field.key) && !places_.contains(field.instead)) {
         const std::string instead =
-            field.instead.empty() ? "" : fmt::format(", or {}", field.instead);
+            field.instead.empty()
+                ? ""
+                : fmt::format(" unless {}{} is given", root_.line == 0 ? "--" : "", field.instead);
         fail(root_, std::string(field.key),
              fmt::format("required{}: {}", instead, expectation(field)));
       }
@@ -139,8 +141,10 @@ class Reader {
                          std::holds_alternative<std::vector<std::int64_t>*>(member) ||
                          std::holds_alternative<std::vector<std::string>*>(member) ||
                          std::holds_alternative<std::vector<augment::Augmentation>*>(member);
-    if (!is_list) return YAML::Node(value);
     const std::string flag = fmt::format("--{}", field.key);
+    if (!is_list && !std::holds_alternative<std::string*>(member) && is_doubtful_number(value))
+      throw Error(ExitCode::kUsage, fmt::format("{}: {}", flag, number_in_doubt(value)));
+    if (!is_list) return YAML::Node(value);
     try {
       return load_yaml(value.starts_with('[') ? value : "[" + value + "]", flag);
     } catch (const Error& error) {

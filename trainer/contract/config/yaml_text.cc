@@ -61,25 +61,6 @@ std::string_view digits_of_base(std::string_view number) {
                        : "";
 }
 
-// Whether YAML 1.1, which kubectl reads, takes a plain scalar for another number than YAML 1.2
-// does, which we read: octal 012, 0b11, 1_000. https://yaml.org/type/int.html, float.html
-bool is_doubtful_number(std::string_view text) {
-  const bool has_sign = text.starts_with('+') || text.starts_with('-');
-  if (text.starts_with('_')) return false;
-  std::string number(text.substr(has_sign ? 1 : 0));
-  const bool grouped = std::erase(number, '_') > 0;
-  const auto all_of = [](std::string_view part, std::string_view allowed) {
-    return !part.empty() && part.find_first_not_of(allowed) == std::string_view::npos;
-  };
-  if (const std::string_view digits = digits_of_base(number); !digits.empty()) {
-    const bool plain_hexadecimal = !grouped && text.starts_with("0x");
-    return all_of(std::string_view(number).substr(2), digits) && !plain_hexadecimal;
-  }
-  const bool octal = number.size() > 1 && number[0] == '0' && all_of(number, "0123456789");
-  return octal || (grouped && all_of(number.substr(0, 1), "0123456789.") &&
-                   all_of(number, "0123456789.eE+-"));
-}
-
 // Whether a tag says no more than its value does: none, text ("!" where it is quoted), a list, a
 // mapping.
 bool is_plain_tag(std::string_view tag) {
@@ -112,9 +93,7 @@ class Inspector : public YAML::EventHandler {
     if (tag == "?" && value == "<<" && !open_.empty() && open_.back().at_key)
       throw Refused{place_of(mark), "merge keys (<<) are not read: write out what is merged"};
     if (tag == "?" && is_doubtful_number(value)) {
-      throw Refused{place_of(mark), fmt::format("{} is not the same number to all readers of YAML: "
-                                                "write it in decimal, or quote it",
-                                                quote(value))};
+      throw Refused{place_of(mark), number_in_doubt(value) + ", or quote it"};
     }
     if (!open_.empty() && open_.back().at_key && !open_.back().keys.insert(value).second) {
       throw Refused{place_of(mark), fmt::format("duplicate key {}", quote(value))};
@@ -293,6 +272,28 @@ void inspect(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_doubtful_number(std::string_view text) {
+  const bool has_sign = text.starts_with('+') || text.starts_with('-');
+  if (text.starts_with('_')) return false;
+  std::string number(text.substr(has_sign ? 1 : 0));
+  const bool grouped = std::erase(number, '_') > 0;
+  const auto all_of = [](std::string_view part, std::string_view allowed) {
+    return !part.empty() && part.find_first_not_of(allowed) == std::string_view::npos;
+  };
+  if (const std::string_view digits = digits_of_base(number); !digits.empty()) {
+    const bool plain_hexadecimal = !grouped && text.starts_with("0x");
+    return all_of(std::string_view(number).substr(2), digits) && !plain_hexadecimal;
+  }
+  const bool octal = number.size() > 1 && number[0] == '0' && all_of(number, "0123456789");
+  return octal || (grouped && all_of(number.substr(0, 1), "0123456789.") &&
+                   all_of(number, "0123456789.eE+-"));
+}
+
+std::string number_in_doubt(std::string_view text) {
+  return fmt::format("{} is not the same number to all readers of YAML: write it in decimal",
+                     quote(text));
+}
 
 std::vector<YAML::Node> load_yaml_documents(std::string_view text, const std::string& file_name) {
   check_bytes(text, file_name);

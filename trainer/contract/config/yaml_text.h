@@ -24,6 +24,13 @@ std::vector<YAML::Node> load_yaml_documents(std::string_view text, const std::st
 // The same of a text that must hold one document; null for an empty one.
 YAML::Node load_yaml(std::string_view text, const std::string& file_name);
 
+// Whether YAML 1.1, which kubectl reads, takes a plain scalar for another number than YAML 1.2
+// does, which we read: octal 012, 0b11, 1_000. https://yaml.org/type/int.html, float.html
+bool is_doubtful_number(std::string_view text);
+
+// What is said of one.
+std::string number_in_doubt(std::string_view text);
+
 // The file's bytes; throws Error (65) when it is missing, unreadable, no regular file or above
 // kMaxYamlBytes.
 std::string read_yaml_file(const std::filesystem::path& file);

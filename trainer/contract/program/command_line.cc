@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/contract/config/nearest_key.h"
+#include "trainer/contract/config/yaml_text.h"
 #include "trainer/contract/error.h"
 #include "trainer/contract/printable.h"
 
@@ -28,6 +29,11 @@ const CLI::App* subcommand(const CLI::App& app, const std::string& name) {
 }
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
+
+bool takes_integer(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.starts_with("INT") || type.starts_with("UINT");
+}
 
 // The arguments with every value on its own. CLI11 2.1 takes `--flag=` for a flag without a value,
 // and whatever comes next for the value of one.
@@ -53,6 +59,8 @@ std::vector<std::string> with_separate_values(
     const bool may =
         !missing && std::find(may_be_empty.begin(), may_be_empty.end(), name) != may_be_empty.end();
     if (value.empty() && !may) throw Error(ExitCode::kUsage, name + " needs a value");
+    if (takes_integer(*option) && contract::is_doubtful_number(value))  // CLI11 reads 010 as 8
+      throw Error(ExitCode::kUsage, name + ": " + contract::number_in_doubt(value));
     result.insert(result.end(), {name, value});
   }
   return result;

@@ -39,6 +39,8 @@ nlohmann::ordered_json to_json_object(const Progress& progress) {
   put(object, "oneRankEfficiency", progress.one_rank_efficiency, 4);
   put(object, "epochSeconds", progress.epoch_seconds, 2);
   put(object, "seconds", progress.seconds, 1);
+  put(object, "testAccuracy", progress.test_accuracy, 4);
+  put(object, "testLoss", progress.test_loss, 6);
   put(object, "pushesPerSecond", progress.pushes_per_second, 1);
   put(object, "staleness", progress.staleness, 2);
   if (!progress.time.empty()) object["time"] = progress.time;
@@ -72,6 +74,8 @@ std::optional<Progress> progress_from(const nlohmann::json& json) {
   fields.read("oneRankEfficiency", progress.one_rank_efficiency);
   fields.read("epochSeconds", progress.epoch_seconds);
   fields.read("seconds", progress.seconds);
+  fields.read("testAccuracy", progress.test_accuracy);
+  fields.read("testLoss", progress.test_loss);
   fields.read("pushesPerSecond", progress.pushes_per_second);
   fields.read("staleness", progress.staleness);
   fields.read("time", progress.time);

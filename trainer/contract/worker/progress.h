@@ -30,6 +30,9 @@ struct Progress {
   std::optional<double> one_rank_efficiency = std::nullopt;
   std::optional<double> epoch_seconds = std::nullopt;  // of the last epoch's steps
   std::optional<double> seconds = std::nullopt;        // in all, at the last epoch's end
+  // Of the last evaluation alone, for the last line of a run.
+  std::optional<double> test_accuracy = std::nullopt;
+  std::optional<double> test_loss = std::nullopt;
   bool operator==(const Progress&) const = default;
 };
 
