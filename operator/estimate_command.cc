@@ -349,9 +349,11 @@ std::string faults_text(const std::vector<inspect::Estimate>& estimates,
   for (const inspect::Estimate& one : estimates) {
     const double share = inspect::goodput(faults, one.workers, interval);
     const double best = inspect::best_checkpoint_seconds(faults, one.workers);
+    const std::string end =
+        share < 1e-3 ? "never" : inspect::duration(std::ceil(one.seconds / share));
     text += fmt::format("{:>7} {:>7.1f} % {:>12} {:>20} {:>7.1f} %\n", one.workers, share * 100,
-                        one.seconds > 0 ? inspect::duration(std::ceil(one.seconds / share)) : "-",
-                        inspect::duration(best), inspect::goodput(faults, one.workers, best) * 100);
+                        one.seconds > 0 ? end : "-", inspect::duration(best),
+                        inspect::goodput(faults, one.workers, best) * 100);
   }
   return text;
 }
@@ -361,7 +363,7 @@ std::string faults_text(const std::vector<inspect::Estimate>& estimates,
 int estimate_job(const job::TrainingJob& job, const EstimateOptions& options) {
   const auto sizes = inspect::parse_sizes(options.workers);
   if (!sizes)
-    misused(fmt::format("--workers {}: write sizes of 1 to 4096, such as 1,2,4",
+    misused(fmt::format("--workers {}: write sizes of 1 to 4096, each once, such as 1,2,4",
                         printable(options.workers, 80)));
   const auto network = inspect::parse_network(options.network);
   if (!network)

@@ -396,7 +396,7 @@ def checkpoint_rows(files):
            'tensor "fc1.weight": file 128x36, model 128x49')
     other = ["--model=lenet" if flag == "--model=mlp" else flag.replace("6,6", "28,28")
              for flag in SMALL]
-    yield ("B170 another model", ["eval", *other, "--checkpoint", str(good)], 65, "tensor")
+    yield ("B170 another model", ["eval", *other, "--checkpoint", str(good)], 65, "is not of model")
 
 
 def kubeconfig_rows(files):

@@ -200,6 +200,7 @@ std::optional<std::vector<int>> parse_sizes(const std::string& text) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
     if (error != std::errc() || end != part.data() + part.size() || size < 1 || size > kMostWorkers)
       return std::nullopt;
+    if (std::ranges::count(sizes, size) > 0) return std::nullopt;
     sizes.push_back(size);
   }
   return sizes;

@@ -289,6 +289,9 @@ class CommandsTest(unittest.TestCase):
         self.assert_refused(2, "is --rate", *estimate("{format: mnist}", "--rate=600", "--seen=1=500"))
         self.assert_refused(2, "--volume is for --measure",
                             *estimate("{format: mnist}", "--rate=600", "--volume=data=/tmp"))
+        for restart, end in (("2m", r"\d+ min"), ("20h", "never")):
+            done = self.run_program(*estimate("{format: mnist}", "--rate=600", "--mtbf=1h", f"--restart={restart}"))
+            self.assertRegex(done.stdout.decode().split("GETS ON")[-1], rf" 2 +\d+\.\d % +{end}", done.stderr)
         own = estimate("{format: mnist}", "--rate=600")
         (self.place / "estimate.yaml").write_text(GOOD.replace("model: mlp", "modelFile: net.yaml"))
         self.assert_refused(65, "modelFile: give its --parameters", *own)

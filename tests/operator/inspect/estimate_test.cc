@@ -239,7 +239,8 @@ TEST(Parse, reads_networks_times_and_sizes) {
   EXPECT_EQ(parse_seconds("12h"), 43200);
   EXPECT_FALSE(parse_seconds("12"));
   EXPECT_EQ(parse_sizes("1,16"), (std::vector{1, 16}));
-  for (const char* text : {"", "0", "1,", "1,x", "4097", "1 2"}) EXPECT_FALSE(parse_sizes(text));
+  for (const char* text : {"", "0", "1,", "1,x", "4097", "1 2", "1,2,1"})
+    EXPECT_FALSE(parse_sizes(text));
 }
 
 }  // namespace
