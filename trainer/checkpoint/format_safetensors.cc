@@ -157,7 +157,7 @@ std::optional<std::vector<float>> to_floats(std::string_view type,
                                             std::span<const std::byte> bytes) {
   std::vector<float> values(bytes.size() / std::max<std::uint64_t>(1, bytes_of_element(type)));
   if (type == "F32") {
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(values)).begin());
     return values;
   }
   if (type != "F16" && type != "BF16") return std::nullopt;
