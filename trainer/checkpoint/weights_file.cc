@@ -26,7 +26,7 @@ ForeignWeights decode_safetensors(std::span<const std::byte> bytes, std::string_
   const auto begins = [&](std::size_t at) {
     return at < bytes.size() && bytes[at] == std::byte{'{'};
   };
-  if (begins(0))
+  if (!begins(kLengthBytes) && begins(0))
     refuse(where,
            "is JSON: of an index name the file that it tells of, and join several by "
            "safetensors.torch.save_file");

@@ -170,5 +170,15 @@ TEST(WeightsFile, that_is_cut_or_none_is_refused_in_words) {
               HasSubstr("is JSON: of an index name the file that it tells of"));
 }
 
+// Its first byte is '{', as JSON's is.
+TEST(WeightsFile, a_header_of_123_bytes_is_no_json) {
+  std::string header = R"({"fc1.bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  header.resize('{', ' ');
+  const std::string file = "{" + std::string(7, '\0') + header + std::string(4, '\0');
+  const ForeignWeights weights = decode_weights(std::as_bytes(std::span(file)), "net.safetensors");
+  ASSERT_EQ(weights.tensors.size(), 1);
+  EXPECT_EQ(weights.tensors[0].name, "fc1.bias");
+}
+
 }  // namespace
 }  // namespace coxswain::checkpoint
