@@ -243,6 +243,9 @@ class CheckedBackend : public Backend {
     return fast_->time_algorithms(training, keep_on);
   }
   void use(const Algorithms& algorithms) override { fast_->use(algorithms); }
+  std::string remark(const graph::Program& training) const override {
+    return fast_->remark(training);
+  }
 
   tensor::ParameterLayout layout(const graph::Program& training, LayoutKind) override {
     fast_layout_ = fast_->layout(training, LayoutKind::kNative);

@@ -37,7 +37,8 @@ class MachineSumExchange final : public Exchange {
       of->assign(static_cast<std::size_t>(size_), false);
     ranks_of_.resize(by_machine_.machines.size());
     for (int rank = 0; rank < size_; ++rank) ranks_of_[machine_of(rank)].push_back(rank);
-    for (const int owner : carried_by(rank_)) carried_length_ += length_of(owner);
+    carried_ = carried_by(rank_);
+    for (const int owner : carried_) carried_length_ += length_of(owner);
     receive_parts(wire);
     receive_left(wire);
     for (const int mate : mates()) send_parts(wire, mate);
@@ -193,12 +194,11 @@ class MachineSumExchange final : public Exchange {
 
   void add_own_machine(Wire& wire) {
     const MachinePlan::Machine& plan = plan_of(machine_of(rank_));
-    const std::vector<int> owners = carried_by(rank_);
     std::int64_t before = 0;
-    for (const int owner : owners) {
-      Pieces left;
+    for (const int owner : carried_) {
+      const std::vector<Run> runs = runs_of(segment_, owner, size_);
       std::vector<float*>& ours = own_left_[owner];
-      for (const Run& run : runs_of(segment_, owner, size_)) {
+      for (const Run& run : runs) {
         const std::vector<float*> parts = machine_parts(run, before);
         add_parts(plan.adds, parts, run.length);
         for (const int part : plan.left) ours.push_back(parts[static_cast<std::size_t>(part)]);
@@ -206,7 +206,7 @@ class MachineSumExchange final : public Exchange {
       }
       if (owner == rank_) continue;
       // Part after part, as the owner's staging buffer has them.
-      const auto runs = runs_of(segment_, owner, size_);
+      Pieces left;
       for (std::size_t p = 0; p < plan.left.size(); ++p)
         for (std::size_t r = 0; r < runs.size(); ++r)
           left.push_back(bytes_of(ours[r * plan.left.size() + p], runs[r].length));
@@ -258,7 +258,7 @@ class MachineSumExchange final : public Exchange {
     const bool is_summed = is_summed_ || length_of(rank_) == 0;
     if (!is_own_added_ || !is_summed || first_with(sums_missing_, true)) return;
     if (carried_length_ == 0) return;
-    for (const int mate : mates()) send_sums(wire, mate, kToMates, carried_by(rank_));
+    for (const int mate : mates()) send_sums(wire, mate, kToMates, carried_);
   }
 
   void send_sums(Wire& wire, int peer, Phase phase, const std::vector<int>& owners) {
@@ -286,6 +286,7 @@ class MachineSumExchange final : public Exchange {
   int rank_ = 0;
   int size_ = 1;
   std::vector<std::vector<int>> ranks_of_;  // by machine
+  std::vector<int> carried_;                // the owners whose blocks this rank carries
   std::int64_t carried_length_ = 0;         // floats
   tensor::AlignedBuffer<float> mates_staged_;
   tensor::AlignedBuffer<float> others_staged_;
