@@ -334,7 +334,7 @@ Plan plan(const TrainingJob& job, const Observed& observed) {
   if (job.spec.run_policy.suspend) return suspend(std::move(pass));
   if (auto late = overdue(pass)) return fail(std::move(pass), *late);
   if (auto loss = first_loss(pass))
-    return is_lost_alone(job, *loss) && others_go_on(pass)
+    return is_lost_alone(job.spec, pass.status, *loss) && others_go_on(pass)
                ? replace(std::move(pass), *loss)
                : restart_or_fail(std::move(pass), *loss, false);
   if (auto loss = held_loss(job, observed)) return restart_or_fail(std::move(pass), *loss, true);

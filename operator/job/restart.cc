@@ -134,12 +134,11 @@ bool was_complete(const Status& status) {
   return is_false(status, condition::kQueued) || !status.replacements.empty();
 }
 
-bool is_lost_alone(const TrainingJob& job, const Loss& loss) {
-  const Status& status = job.status;
+bool is_lost_alone(const Spec& spec, const Status& status, const Loss& loss) {
   const Failure& failure = loss.failure;
   const bool has_room = status.replacements.size() < kMostReplacements ||
                         replacement_of(status, failure.role, failure.index);
-  return traits_of(failure.role).is_replaced_alone(job.spec) && was_complete(status) && has_room &&
+  return traits_of(failure.role).is_replaced_alone(spec) && was_complete(status) && has_room &&
          loss.cause != Cause::kPeer && loss.cause != Cause::kStartup;
 }
 

@@ -27,9 +27,10 @@ std::string describe_end(const Status& status);
 // Whether all pods of the recorded attempt, or all but those that are made anew, had a node.
 bool was_complete(const Status& status);
 
-// Whether its peers train on without the pod that was lost. Where peers did not come, or went, no
-// single pod is to be made anew: the gang is torn.
-bool is_lost_alone(const TrainingJob& job, const Loss& loss);
+// Whether its peers train on without the pod that was lost, as the status with this pass's
+// observations says. Where peers did not come, or went, no single pod is to be made anew: the gang
+// is torn.
+bool is_lost_alone(const Spec& spec, const Status& status, const Loss& loss);
 
 // Makes another pod wanted in the place of the one that was lost.
 void replace_pod(Status& status, const Failure& failure);

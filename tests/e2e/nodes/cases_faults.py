@@ -56,6 +56,7 @@ def worker_deleted(scene):
 def server_deleted(scene):
     """Its copy is with the other one: the pod alone is made anew, and nothing is lost."""
     in_training(scene, strategy="ParameterServer")
+    scene.reach("job", "Running")
     scene.kubectl("delete", "pod", "job-server-1", "--wait=false")
     status = ends_as_undisturbed(scene, preemption=1)
     failure = status["lastFailure"]

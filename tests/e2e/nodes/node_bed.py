@@ -228,8 +228,14 @@ class Scene:
         told = [self.kubectl("get", "tj,pods", "-o", "wide", check=False)]
         for pod in self.kubectl("get", "pods", "-o", "name", check=False).split():
             told.append(f"--- {pod}\n" + self.kubectl("logs", "--tail", "12", pod, check=False))
-        told.append(self.kubectl("get", "events.events.k8s.io", "--sort-by=.metadata.creationTimestamp",
-                                 check=False)[-1500:])
+        order = "--sort-by=.metadata.creationTimestamp"
+        told.append(self.kubectl("get", "events.events.k8s.io", order, check=False)[-1500:])
+        told.append(self.kubectl("get", "events.events.k8s.io", order, "-o", "wide", "--field-selector",
+                                 "regarding.kind=TrainingJob", check=False))
+        operator = self.bed.operator_pod()["metadata"]["name"]
+        said = run("kubectl", "logs", "--namespace", SYSTEM, "--tail", "2000", operator, check=False)
+        told.append(f"--- {operator}\n" +
+                    "\n".join(line for line in said.splitlines() if self.namespace in line))
         return "\n".join(told)
 
     def close(self):

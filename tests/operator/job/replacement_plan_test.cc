@@ -38,6 +38,11 @@ std::vector<Situation> replacements() {
        }},
       {"makes_a_new_gang_of_servers_that_never_came_together", make().queued(),
        [](auto& seen) { seen.running(0).running(1).failed(0, 1).server(); }},
+      {"replaces_a_server_that_leaves_before_it_is_recorded_that_all_are_there", make().queued(),
+       [=](auto& seen) {
+         see_workers(seen);
+         seen.running(0).server().running(1).server().terminating(90);
+       }},
       {"deletes_the_old_pod_of_a_replaced_server", make().replacing(job::Role::kServer, 1),
        [=](auto& seen) {
          see_workers(seen);
