@@ -15,8 +15,9 @@ namespace coxswain::backend {
 class AllGather {
  public:
   virtual ~AllGather() = default;
-  // Every rank's `own`, all of one size, in rank order. Waits for them; valid until the next call.
-  virtual std::span<const float> gather(std::span<const float> own) = 0;
+  // Every rank's `own`, all of one size, in rank order, in the same memory. Waits for them, or, on
+  // a device, lets it wait; valid until the next call.
+  virtual tensor::Slice gather(const tensor::Slice& own) = 0;
 };
 
 // View. The rows of one step, as they are stored: the device makes floats of them. Must stay valid

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "trainer/tensor/host_span.h"
+
 namespace coxswain::backend {
 
-std::span<const float> gathered(AllGather* ranks, std::span<const float> own) {
-  return ranks == nullptr ? own : ranks->gather(own);
+std::span<const float> gathered(AllGather* ranks, std::span<float> own) {
+  return ranks == nullptr ? own : tensor::host_span(ranks->gather(own));
 }
 
 void JoinedMoments::join(AllGather* ranks, std::int64_t rows, std::span<const float> mean,
@@ -32,7 +34,7 @@ void JoinedMoments::join(AllGather* ranks, std::int64_t rows, std::span<const fl
   rows_ = static_cast<std::int64_t>(all);
 }
 
-void add_gathered(AllGather* ranks, std::span<const float> own, std::span<double> sums) {
+void add_gathered(AllGather* ranks, std::span<float> own, std::span<double> sums) {
   std::ranges::fill(sums, 0.0);
   for (auto rest = gathered(ranks, own); !rest.empty(); rest = rest.subspan(own.size()))
     for (std::size_t i = 0; i < own.size(); ++i) sums[i] += static_cast<double>(rest[i]);

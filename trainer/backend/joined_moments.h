@@ -12,7 +12,7 @@ namespace coxswain::backend {
 // PyTorch's SyncBatchNorm: forward each rank's moments, backward its sums over d(output).
 
 // What every rank gave, in rank order; this rank's own alone where it trains alone.
-std::span<const float> gathered(AllGather* ranks, std::span<const float> own);
+std::span<const float> gathered(AllGather* ranks, std::span<float> own);
 
 // Resource. The moments of one norm's batch. Memory is kept from step to step.
 class JoinedMoments {
@@ -38,6 +38,6 @@ class JoinedMoments {
 };
 
 // The sums over all ranks of what each has, in rank order. `sums` are as many as `own`.
-void add_gathered(AllGather* ranks, std::span<const float> own, std::span<double> sums);
+void add_gathered(AllGather* ranks, std::span<float> own, std::span<double> sums);
 
 }  // namespace coxswain::backend

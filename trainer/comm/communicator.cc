@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "trainer/tensor/host_span.h"
+
 namespace coxswain::comm {
 
 PeerLost::PeerLost(int rank, double silent_for_seconds, const std::string& doing)
@@ -14,6 +18,14 @@ PeerLost::PeerLost(int rank, double silent_for_seconds, const std::string& doing
                               rank, doing)),
       rank_(rank),
       silent_for_seconds_(silent_for_seconds) {}
+
+void Communicator::all_gather(const tensor::Slice& own, const tensor::Slice& all) {
+  const std::span<float> from = tensor::host_span(own);
+  const std::span<float> to = tensor::host_span(all);
+  std::ranges::fill(to, 0.F);
+  std::ranges::copy(from, to.begin() + std::ssize(from) * rank());
+  wait(all_reduce_sum(in_rank_order(size()), {.parts = {all}}));
+}
 
 void check_reduction(const ReductionPlan& plan, const Reduction& reduction, int rank, int size) {
   const auto refuse = [&](const std::string& what) {

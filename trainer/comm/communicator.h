@@ -65,6 +65,11 @@ class Communicator {
   virtual Ticket all_reduce_sum(const ReductionPlan& plan, Reduction reduction) = 0;
   virtual void wait(Ticket ticket) = 0;
 
+  // Every rank's `own` into `all`, in rank order. Waits for them; what lies on a device is enqueued
+  // instead, whatever of the step is recorded. On the host a sum of what is zero but for each
+  // rank's own place, which is exact in any order.
+  virtual void all_gather(const tensor::Slice& own, const tensor::Slice& all);
+
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual void barrier() = 0;
 

@@ -8,18 +8,12 @@
 
 namespace coxswain::train {
 
-std::span<const float> RankGather::gather(std::span<const float> own) {
-  const auto ranks = static_cast<std::size_t>(communicator_.size());
-  const auto size = static_cast<std::int64_t>(own.size() * ranks);
-  if (buffer_.slice().size() < size) buffer_ = memory_.allocate(size);
-  const tensor::Slice all = buffer_.slice().range(0, size);
-  memory_.fill(all, 0);
-  const auto length = static_cast<std::int64_t>(own.size());
-  memory_.write(own, all.range(length * communicator_.rank(), length));
-  communicator_.wait(
-      communicator_.all_reduce_sum(comm::in_rank_order(communicator_.size()), {.parts = {all}}));
-  values_ = memory_.snapshot(all)();
-  return values_;
+tensor::Slice RankGather::gather(const tensor::Slice& own) {
+  if (communicator_.size() == 1) return own;
+  tensor::Buffer& room = rooms_[own.size()];
+  if (room.slice().size() == 0) room = memory_.allocate(own.size() * communicator_.size());
+  communicator_.all_gather(own, room.slice());
+  return room.slice();
 }
 
 void require_samples_on_all(const StepCut& cut, const data::EpochOrder& order) {

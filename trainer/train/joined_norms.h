@@ -1,7 +1,7 @@
 #pragma once
 
-#include <span>
-#include <vector>
+#include <cstdint>
+#include <map>
 
 #include "trainer/backend/executable.h"
 #include "trainer/comm/communicator.h"
@@ -12,18 +12,18 @@
 // batchNorm: sync.
 namespace coxswain::train {
 
-// Resource. What ranks give to each other in the midst of a pass: a sum of what is zero but for
-// each rank's own place, which is exact in any order. Throws comm::PeerLost.
+// Resource. What ranks give to each other in the midst of a pass, in the memory that they compute
+// in. Throws comm::PeerLost.
 class RankGather final : public backend::AllGather {
  public:
-  explicit RankGather(comm::Communicator& communicator) : communicator_(communicator) {}
-  std::span<const float> gather(std::span<const float> own) override;
+  RankGather(comm::Communicator& communicator, tensor::Memory& memory)
+      : communicator_(communicator), memory_(memory) {}
+  tensor::Slice gather(const tensor::Slice& own) override;
 
  private:
   comm::Communicator& communicator_;
-  tensor::HostMemory memory_;
-  tensor::Buffer buffer_;
-  std::vector<float> values_;
+  tensor::Memory& memory_;
+  std::map<std::int64_t, tensor::Buffer> rooms_;  // by size; all kept: recorded steps name them
 };
 
 // Throws Error (65) where a rank would have nothing to give, in a step that leaves it without

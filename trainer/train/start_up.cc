@@ -132,12 +132,13 @@ class StartUp {
 
   void make_strategy() {
     now_.cut = {communicator_.size(), options_.virtual_shards, options_.accumulate};
-    if (options_.joins_norms) now_.ranks = std::make_unique<RankGather>(communicator_);
     const bool takes_rows = options_.rule.kind == OptimizerKind::kMuon;
     now_.parameters = with_.backend.make_parameters(
         takes_rows ? with_.backend.layout(program_, backend::LayoutKind::kCanonical)
                    : agreed_layout(communicator_, with_.backend, program_, notes()),
         static_cast<int>(slot_names(options_).size()));
+    if (options_.joins_norms)
+      now_.ranks = std::make_unique<RankGather>(communicator_, now_.parameters->memory());
     now_.executables =
         std::make_unique<Executables>(graph_, options_.precision, with_.backend, *now_.parameters);
     now_.strategy = with_.strategy({options_, communicator_, with_.backend, *now_.parameters,
@@ -273,9 +274,8 @@ class StartUp {
     if (!now_.already_complete) {
       const data::EpochOrder order = order_from(options_, now_.state, with_.training);
       if (now_.ranks) require_samples_on_all(now_.cut, order);
-      for (const std::int64_t rows : batch_sizes(now_.cut, order, rank)) {
+      for (const std::int64_t rows : batch_sizes(now_.cut, order, rank))
         now_.executables->get(graph::Mode::kTraining, rows);
-      }
     }
     if (with_.test != nullptr) {
       now_.executables->get(graph::Mode::kEvaluation, evaluation_batch(options_, *with_.test));

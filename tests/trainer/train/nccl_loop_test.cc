@@ -122,6 +122,30 @@ TEST(NcclLoop, trains_networks_as_ranks_of_the_reference) {
   }
 }
 
+// 29 images in steps of 12: those of the last one are not as many on each rank.
+TEST(NcclLoop, joins_norms_as_ranks_of_the_reference) {
+  const auto images = data::make_synthetic({1, 3, 8, 8}, 4, 29, 7);
+  TrainOptions options = mlp_options();
+  options.model = Model::kCifarResnet8;
+  options.batch_size = 12;
+  options.global_batch_size = true;
+  options.epochs = 3;
+  options.bucket_bytes = 40'000;
+  for (const auto& [size, seed] : {std::pair(1, 1), {2, 1}, {2, 2}, {3, 3}}) {
+    SCOPED_TRACE(fmt::format("{} ranks, seed {}", size, seed));
+    options.joins_norms = true;
+    const World ranks{.size = size, .training = images.get(), .test = images.get()};
+    const Outcome expected = run(options, ranks);
+    Gpus gpus(size, static_cast<std::uint64_t>(seed));
+    const Outcome actual = run(options, gpus.world(*images, *images));
+    EXPECT_LE(relative_distance(expected.weights, actual.weights), 1e-5);
+    if (size == 1) continue;
+    options.joins_norms = false;
+    EXPECT_GE(relative_distance(expected.weights, run(options, ranks).weights), 1e-2);
+  }
+  EXPECT_EQ(cuda_host::living_communicators(), 0);
+}
+
 TEST(NcclLoop, trains_in_narrow_types_as_ranks_of_the_reference) {
   TrainOptions options = mlp_options();
   options.loss_scaling = {.initial = 0x1.0p20, .dynamic = true};

@@ -111,6 +111,7 @@ void CudaExecutable::record(Parameters& parameters) {
                       .queue = shared_.queue,
                       .tape = tape_,
                       .batch = batch_,
+                      .ranks = ranks_,
                       .sums = reinterpret_cast<DeviceSums*>(sums_.data()),
                       .edges = {},
                       .moments = std::vector<int>(program_.graph.nodes.size(), -1)};
@@ -133,7 +134,8 @@ void CudaExecutable::load(const Batch& batch) {
   next_step_ = 0;
   const tensor::Shape& shape = shape_of(0);
   const Places places(shape);
-  const bool enqueues = asks(kLoad, 0);
+  ranks_ = batch.ranks;
+  const bool enqueues = asks(kLoad, std::bit_cast<std::uint64_t>(ranks_));
   pack(batch, places, shared_.steps.take(places.size));
   shared_.steps.send(input_.data());
   if (!enqueues) return;

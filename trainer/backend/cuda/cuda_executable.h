@@ -56,6 +56,7 @@ class CudaExecutable final : public Executable {
   DeviceMemory sums_;
   PinnedMemory host_sums_{sizeof(DeviceSums)};
   DeviceBatch batch_;
+  AllGather* ranks_ = nullptr;
   std::vector<int> edges_;
   std::vector<int> last_reads_;
   int bound_generation_ = -1;

@@ -34,6 +34,7 @@ struct Recording {
   const Queue& queue;            // address kept by the recorded work
   Tape& tape;
   DeviceBatch batch;
+  AllGather* const& ranks;  // of the batch; address kept, too
   DeviceSums* sums;
   std::vector<int> edges;    // by edge: its buffer
   std::vector<int> moments;  // by node: of a norm

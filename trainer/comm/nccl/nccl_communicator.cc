@@ -74,6 +74,13 @@ class NcclCommunicator final : public Communicator {
     guarded([&] { host_->wait(ticket); });
   }
 
+  void all_gather(const tensor::Slice& own, const tensor::Slice& all) override {
+    if (own.place() == tensor::Place::kHost) return guarded([&] { host_->all_gather(own, all); });
+    await_backend();
+    sums_.gather(own, all);
+    let_backend_wait();
+  }
+
   void broadcast(std::span<std::byte> bytes, int root) override {
     guarded([&] { host_->broadcast(bytes, root); });
   }
@@ -115,10 +122,21 @@ class NcclCommunicator final : public Communicator {
     return asks;
   }
 
-  // Behind all that the backend has been asked so far, beside what it is asked from now on.
-  void enqueue(const ReductionPlan& plan, const Reduction& reduction) {
+  // What is enqueued next comes behind all that the backend has been asked so far.
+  void await_backend() {
     check(cudaEventRecord(ready_.get(), shared_.stream.get()), "marking gradients");
     check(cudaStreamWaitEvent(stream_.get(), ready_.get(), 0), "waiting for gradients");
+  }
+
+  // What the backend is asked from now on comes behind all that was enqueued so far.
+  void let_backend_wait() {
+    check(cudaEventRecord(summed_.get(), stream_.get()), "marking sums");
+    check(cudaStreamWaitEvent(shared_.stream.get(), summed_.get(), 0), "waiting for sums");
+  }
+
+  // Beside what the backend is asked from now on.
+  void enqueue(const ReductionPlan& plan, const Reduction& reduction) {
+    await_backend();
     if (fixed_order_) {
       sums_.sum_in_order(plan, reduction.parts);
     } else {
@@ -126,13 +144,9 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  // What the backend is asked from now on comes behind all sums so far.
   void join() {
     if (std::exchange(is_joined_, true)) return;
-    if (shared_.steps.asks({kJoin})) {
-      check(cudaEventRecord(summed_.get(), stream_.get()), "marking sums");
-      check(cudaStreamWaitEvent(shared_.stream.get(), summed_.get(), 0), "waiting for sums");
-    }
+    if (shared_.steps.asks({kJoin})) let_backend_wait();
     call_the_roll();
   }
 

@@ -110,4 +110,19 @@ void NcclSums::sum_in_any_order(const std::vector<tensor::Slice>& parts) {
   });
 }
 
+void NcclSums::gather(const tensor::Slice& own, const tensor::Slice& all) {
+  const auto length = static_cast<std::size_t>(own.size());
+  handle_.call("an exchange within a pass", [&](ncclComm_t comm) {
+    check_nccl(ncclGroupStart(), "exchanging within a pass");
+    for (int peer = 0; peer < size_; ++peer) {
+      check_nccl(ncclSend(device_span(own).data(), length, ncclFloat32, peer, comm, queue_.stream),
+                 "exchanging within a pass");
+      check_nccl(ncclRecv(device_span(all.range(peer * own.size(), own.size())).data(), length,
+                          ncclFloat32, peer, comm, queue_.stream),
+                 "exchanging within a pass");
+    }
+    check_nccl(ncclGroupEnd(), "exchanging within a pass");
+  });
+}
+
 }  // namespace coxswain::comm

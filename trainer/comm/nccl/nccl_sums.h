@@ -21,6 +21,8 @@ class NcclSums {
   // sum to all.
   void sum_in_order(const ReductionPlan& plan, const std::vector<tensor::Slice>& parts);
   void sum_in_any_order(const std::vector<tensor::Slice>& parts);
+  // Every rank's `own` into `all`, in rank order.
+  void gather(const tensor::Slice& own, const tensor::Slice& all);
 
  private:
   struct Share {

@@ -179,7 +179,7 @@ inline constexpr auto kDataFields = std::to_array<Field>({
      .kind = FieldKind::kTrajectory,
      .doc = "Whose images BatchNorm's mean and variance are of, in training: a rank's own, or with "
             "`sync` those of all ranks (PyTorch's SyncBatchNorm, Apex's `--sync_bn`), which costs "
-            "two exchanges a norm. Not with parameter servers, GPUs or `anyWorldSize`."},
+            "two exchanges a norm. Not with parameter servers or `anyWorldSize`."},
 });
 
 }  // namespace coxswain::contract

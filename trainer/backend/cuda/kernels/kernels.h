@@ -155,24 +155,39 @@ void sum_channels(const Queue& queue, const Array& x, std::int64_t rows, std::in
 
 // norm.cu
 struct Norm {
-  std::int64_t rows = 0;  // N * H * W
+  std::int64_t images = 0;
+  std::int64_t rows = 0;  // images * H * W
   std::int64_t channels = 0;
   float epsilon = 0;
   Activation activation = Activation::kNone;
 };
-// mean and 1 / sqrt(variance + epsilon) of each channel, (2, C), kept for backward.
-// running_* are the gradient slots that get the batch's values.
+// mean and 1 / sqrt(variance + epsilon) of each channel, (2, C), then the number of rows that they
+// are of, kept for backward. running_* are the gradient slots that get the batch's values.
+constexpr std::int64_t norm_values(std::int64_t channels) { return 2 * channels + 1; }
 void norm_moments(const Queue& queue, const Norm& norm, const Array& x, double* partial,
                   double* moments, float* running_mean, float* running_variance);
+// What this rank gives to the others, for norms over the rows of all (JoinedMoments): images,
+// means, biased variances, norm_values() floats.
+void norm_own_moments(const Queue& queue, const Norm& norm, const double* moments, float* own);
+// The same of all ranks, from what each gave, in rank order.
+void norm_join_moments(const Queue& queue, const Norm& norm, const float* all, int ranks,
+                       double* moments, float* running_mean, float* running_variance);
 void norm_running_moments(const Queue& queue, const Norm& norm, const float* running_mean,
                           const float* running_variance, double* moments);
 // gamma may be null: 1.
 void norm_forward(const Queue& queue, const Norm& norm, const Array& x, const double* moments,
                   const float* gamma, const float* beta, const Array& y);
-// d_gamma and d_x may be null. `sums` has room for (2, C) doubles.
+// `sums` are d(beta) and d(gamma), (2, C) doubles. d_gamma may be null.
+void norm_gradients(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
+                    const Array& d_y, const double* moments, double* partial, double* sums,
+                    float* d_gamma, float* d_beta);
+void norm_own_sums(const Queue& queue, const Norm& norm, const double* sums, float* own);
+void norm_join_sums(const Queue& queue, const Norm& norm, const float* all, int ranks,
+                    double* sums);
+// By the sums of all rows that the moments are of.
 void norm_backward(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
-                   const Array& d_y, const double* moments, const float* gamma, double* partial,
-                   double* sums, float* d_gamma, float* d_beta, const Array& d_x);
+                   const Array& d_y, const double* moments, const double* sums, const float* gamma,
+                   const Array& d_x);
 
 // dropout.cu
 void dropout(const Queue& queue, const StepInputs* inputs, const std::int64_t* sample_ids,

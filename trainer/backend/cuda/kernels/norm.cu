@@ -4,7 +4,7 @@ namespace coxswain::backend::cuda {
 
 namespace {
 
-// `moments` holds the means, then 1 / sqrt(variance + epsilon).
+// `moments` holds the means, then 1 / sqrt(variance + epsilon), then the number of rows.
 
 template <class T>
 struct Values {
@@ -49,6 +49,7 @@ struct Gradients {
 
 __global__ void finish_means_kernel(const double* partial, std::int64_t rows, std::int64_t channels,
                                     Chunks chunks, double* moments, float* running_mean) {
+  if (loop_start() == 0) moments[2 * channels] = static_cast<double>(rows);
   for (std::int64_t c = loop_start(); c < channels; c += loop_stride()) {
     const double mean = sum_of_chunks(partial, channels, chunks, c, 0) / static_cast<double>(rows);
     moments[c] = mean;
@@ -57,6 +58,10 @@ __global__ void finish_means_kernel(const double* partial, std::int64_t rows, st
 }
 
 // The running average takes the variance with divisor rows - 1.
+__device__ float unbiased(double variance, double rows) {
+  return static_cast<float>(rows < 2 ? variance : variance * rows / (rows - 1));
+}
+
 __global__ void finish_variances_kernel(const double* partial, std::int64_t rows,
                                         std::int64_t channels, Chunks chunks, float epsilon,
                                         double* moments, float* running_variance) {
@@ -64,9 +69,43 @@ __global__ void finish_variances_kernel(const double* partial, std::int64_t rows
     const double variance =
         sum_of_chunks(partial, channels, chunks, c, 0) / static_cast<double>(rows);
     moments[channels + c] = 1 / sqrt(variance + static_cast<double>(epsilon));
-    const double unbiased =
-        rows < 2 ? variance : variance * static_cast<double>(rows) / static_cast<double>(rows - 1);
-    running_variance[c] = static_cast<float>(unbiased);
+    running_variance[c] = unbiased(variance, static_cast<double>(rows));
+  }
+}
+
+__global__ void own_moments_kernel(Norm norm, const double* moments, float* own) {
+  if (loop_start() == 0) own[0] = static_cast<float>(norm.images);  // exact: fewer than 2^24
+  for (std::int64_t c = loop_start(); c < norm.channels; c += loop_stride()) {
+    const double inverse = moments[norm.channels + c];
+    const double variance = 1 / (inverse * inverse) - static_cast<double>(norm.epsilon);
+    own[1 + c] = static_cast<float>(moments[c]);
+    own[1 + norm.channels + c] = static_cast<float>(fmax(variance, 0.0));
+  }
+}
+
+// Chan, Golub, LeVeque 1979, "Updating formulae", 2.1, in rank order.
+__global__ void join_moments_kernel(Norm norm, const float* all, int ranks, double* moments,
+                                    float* running_mean, float* running_variance) {
+  const std::int64_t channels = norm.channels;
+  for (std::int64_t c = loop_start(); c < channels; c += loop_stride()) {
+    double images = 0;
+    double mean = 0;
+    double squares = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const float* of = all + rank * norm_values(channels);
+      const double more = of[0];
+      const double apart = of[1 + c] - mean;
+      mean += apart * more / (images + more);
+      squares += of[1 + channels + c] * more + apart * apart * images * more / (images + more);
+      images += more;
+    }
+    const double variance = squares / images;
+    const double rows = images * static_cast<double>(norm.rows / norm.images);
+    moments[c] = mean;
+    moments[channels + c] = 1 / sqrt(variance + static_cast<double>(norm.epsilon));
+    if (c == 0) moments[2 * channels] = rows;
+    running_mean[c] = static_cast<float>(mean);
+    running_variance[c] = unbiased(variance, rows);
   }
 }
 
@@ -101,12 +140,25 @@ __global__ void finish_gradients_kernel(const double* partial, std::int64_t chan
   }
 }
 
+__global__ void own_sums_kernel(std::int64_t count, const double* sums, float* own) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride())
+    own[i] = static_cast<float>(sums[i]);
+}
+
+__global__ void join_sums_kernel(std::int64_t count, const float* all, int ranks, double* sums) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
+    double sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += all[rank * count + i];
+    sums[i] = sum;
+  }
+}
+
 // Ioffe & Szegedy 2015, section 3.
 template <class T>
 __global__ void backward_kernel(Norm norm, Gradients<T> of, const double* sums, const float* gamma,
                                 T* d_x) {
   const std::int64_t count = norm.rows * norm.channels;
-  const auto rows = static_cast<double>(norm.rows);
+  const double rows = of.moments[2 * norm.channels];
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) {
     const std::int64_t c = i % norm.channels;
     const double inverse = of.moments[norm.channels + c];
@@ -115,6 +167,12 @@ __global__ void backward_kernel(Norm norm, Gradients<T> of, const double* sums, 
         of.gradient(i) - sums[c] / rows - of.normalised(i, c) * sums[norm.channels + c] / rows;
     d_x[i] = static_cast<float>(scale * centred);
   }
+}
+
+template <class T>
+Gradients<T> gradients_of(const Norm& norm, const Array& x, const Array& y, const Array& d_y,
+                          const double* moments) {
+  return {x.as<T>(), y.as<T>(), d_y.as<T>(), moments, norm.channels, norm.activation};
 }
 
 }  // namespace
@@ -135,6 +193,20 @@ void norm_moments(const Queue& queue, const Norm& norm, const Array& x, double* 
   });
 }
 
+void norm_own_moments(const Queue& queue, const Norm& norm, const double* moments, float* own) {
+  const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
+  check(cudaLaunchKernelEx(&config, own_moments_kernel, norm, moments, own),
+        "starting the kernel own_moments");
+}
+
+void norm_join_moments(const Queue& queue, const Norm& norm, const float* all, int ranks,
+                       double* moments, float* running_mean, float* running_variance) {
+  const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
+  check(cudaLaunchKernelEx(&config, join_moments_kernel, norm, all, ranks, moments, running_mean,
+                           running_variance),
+        "starting the kernel join_moments");
+}
+
 void norm_running_moments(const Queue& queue, const Norm& norm, const float* running_mean,
                           const float* running_variance, double* moments) {
   const cudaLaunchConfig_t config = loop_over(queue, norm.channels);
@@ -153,20 +225,41 @@ void norm_forward(const Queue& queue, const Norm& norm, const Array& x, const do
   });
 }
 
-void norm_backward(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
-                   const Array& d_y, const double* moments, const float* gamma, double* partial,
-                   double* sums, float* d_gamma, float* d_beta, const Array& d_x) {
+void norm_gradients(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
+                    const Array& d_y, const double* moments, double* partial, double* sums,
+                    float* d_gamma, float* d_beta) {
   with_type(x.type, [&]<class T>(std::type_identity<T>) {
-    const Gradients<T> of{x.as<T>(), y.as<T>(),     d_y.as<T>(),
-                          moments,   norm.channels, norm.activation};
-    start_partial_sums(queue, of, norm.rows, norm.channels, partial);
+    start_partial_sums(queue, gradients_of<T>(norm, x, y, d_y, moments), norm.rows, norm.channels,
+                       partial);
     const cudaLaunchConfig_t each = loop_over(queue, norm.channels);
     check(cudaLaunchKernelEx(&each, finish_gradients_kernel, partial, norm.channels,
                              chunks_of(norm.rows), sums, d_gamma, d_beta),
           "starting the kernel finish_gradients");
-    if (d_x.data == nullptr) return;
+  });
+}
+
+void norm_own_sums(const Queue& queue, const Norm& norm, const double* sums, float* own) {
+  const std::int64_t count = 2 * norm.channels;
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, own_sums_kernel, count, sums, own),
+        "starting the kernel own_sums");
+}
+
+void norm_join_sums(const Queue& queue, const Norm& norm, const float* all, int ranks,
+                    double* sums) {
+  const std::int64_t count = 2 * norm.channels;
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, join_sums_kernel, count, all, ranks, sums),
+        "starting the kernel join_sums");
+}
+
+void norm_backward(const Queue& queue, const Norm& norm, const Array& x, const Array& y,
+                   const Array& d_y, const double* moments, const double* sums, const float* gamma,
+                   const Array& d_x) {
+  with_type(x.type, [&]<class T>(std::type_identity<T>) {
     const cudaLaunchConfig_t config = loop_over(queue, norm.rows * norm.channels);
-    check(cudaLaunchKernelEx(&config, backward_kernel<T>, norm, of, sums, gamma, d_x.as<T>()),
+    check(cudaLaunchKernelEx(&config, backward_kernel<T>, norm,
+                             gradients_of<T>(norm, x, y, d_y, moments), sums, gamma, d_x.as<T>()),
           "starting the kernel norm_backward");
   });
 }
