@@ -7,6 +7,7 @@
 #include "trainer/backend/algorithms.h"
 #include "trainer/backend/cuda/products.h"
 #include "trainer/backend/cuda/tape.h"
+#include "trainer/backend/executable.h"
 #include "trainer/backend/parameters.h"
 #include "trainer/graph/program.h"
 
