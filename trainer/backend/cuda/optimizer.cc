@@ -30,16 +30,29 @@ std::uint64_t hash_of(const optim::UpdateRule& rule) {
   return hash.hash();
 }
 
-// On the device, once what is enqueued is done; the pinned memory is given back after that.
+// Resource. Values on the device. They stay on the host too, where a copy under way reads them.
 template <typename T>
-DeviceMemory to_device(const std::vector<T>& values, const char* what, const Queue& queue) {
-  const std::size_t bytes = values.size() * sizeof(T);
-  DeviceMemory on_device(bytes, what);
-  const PinnedMemory host(bytes);
-  std::memcpy(host.data(), values.data(), bytes);
-  check(cudaMemcpyAsync(on_device.data(), host.data(), bytes, cudaMemcpyHostToDevice, queue.stream),
-        "copying to the device");
-  return on_device;
+class Table {
+ public:
+  Table(const std::vector<T>& values, const Queue& queue) {
+    if (values.empty()) return;
+    host_ = PinnedMemory(values.size() * sizeof(T));
+    device_ = DeviceMemory(host_.size(), "a map of the parameters");
+    std::memcpy(host_.data(), values.data(), host_.size());
+    check(cudaMemcpyAsync(device_.data(), host_.data(), host_.size(), cudaMemcpyHostToDevice,
+                          queue.stream),
+          "copying to the device");
+  }
+  const T* data() const { return reinterpret_cast<const T*>(device_.data()); }
+
+ private:
+  PinnedMemory host_;
+  DeviceMemory device_;
+};
+
+template <typename T>
+T* as(const DeviceMemory& memory) {
+  return reinterpret_cast<T*>(memory.data());
 }
 
 FlatBuffer buffer_of(const Parameters& parameters, bool has_average) {
@@ -54,14 +67,62 @@ FlatBuffer buffer_of(const Parameters& parameters, bool has_average) {
   return buffer;
 }
 
+// The weights stay as they are, and their average.
+void update_moments(const Queue& queue, optim::UpdateRule rule, const Verdict* verdict,
+                    FlatBuffer buffer) {
+  rule.rounds_to_half = false;
+  buffer.average = nullptr;
+  cuda::update(queue, rule, verdict, buffer);
+}
+
 }  // namespace
 
 // What a rule needs of one layout, on the device.
 struct Optimizer::Map {
+  Map(const tensor::ParameterLayout& layout_, const optim::UpdateRule& rule, const UpdatePlan& plan,
+      const Queue& queue)
+      : layout(layout_),
+        kind(rule.kind),
+        scope(rule.decay_scope),
+        num_tensors(std::ssize(plan.tensors)),
+        num_pieces(std::ssize(plan.pieces)),
+        changes(plan.changes, queue),
+        tensor_of(plan.tensor_of, queue),
+        tensors(plan.tensors, queue),
+        pieces(plan.pieces, queue),
+        squares(doubles(partial_squares(layout.size()))),
+        partial(doubles(kSumsOfPiece * num_pieces)),
+        rates(plan.tensors.size() * sizeof(float), "the rates of tensors") {}
+
+  bool is_of(const tensor::ParameterLayout& another, const optim::UpdateRule& rule) const {
+    return kind == rule.kind && scope == rule.decay_scope && layout == another;
+  }
+  void describe(FlatBuffer& buffer) const {
+    buffer.changes = changes.data();
+    buffer.tensor_of = tensor_of.data();
+    buffer.rates = as<float>(rates);
+  }
+  RatedTensors all_tensors() const {
+    return {tensors.data(), pieces.data(), num_tensors, num_pieces, as<double>(partial)};
+  }
+
   tensor::ParameterLayout layout;
+  OptimizerKind kind;
   DecayScope scope;
-  DeviceMemory changes;
-  DeviceMemory squares;  // partial sums
+  std::int64_t num_tensors;
+  std::int64_t num_pieces;
+  Table<Change> changes;
+  Table<std::int32_t> tensor_of;
+  Table<RatedTensor> tensors;
+  Table<Piece> pieces;
+  DeviceMemory squares;  // partial sums of gradients
+  DeviceMemory partial;  // sums of pieces
+  DeviceMemory rates;
+
+ private:
+  static DeviceMemory doubles(std::int64_t count) {
+    return {static_cast<std::size_t>(count) * sizeof(double), "the norms of parameters"};
+  }
 };
 
 Optimizer::Optimizer(Shared& shared) : shared_(shared) {
@@ -71,22 +132,20 @@ Optimizer::Optimizer(Shared& shared) : shared_(shared) {
 
 Optimizer::~Optimizer() = default;
 
-const Optimizer::Map& Optimizer::map_of(const Parameters& parameters, DecayScope scope) {
+const Optimizer::Map& Optimizer::map_of(const Parameters& parameters,
+                                        const optim::UpdateRule& rule) {
   const tensor::ParameterLayout& layout = parameters.layout();
-  const auto found = std::ranges::find_if(
-      maps_, [&](const Map& map) { return map.scope == scope && map.layout == layout; });
+  const auto found =
+      std::ranges::find_if(maps_, [&](const Map& map) { return map.is_of(layout, rule); });
   if (found != maps_.end()) return *found;
-  const UpdatePlan plan = plan_update(layout, scope);
-  const auto sums = static_cast<std::size_t>(partial_squares(layout.size()));
-  return maps_.emplace_back(layout, scope,
-                            to_device(plan.changes, "a map of the parameters", shared_.queue),
-                            DeviceMemory(sums * sizeof(double), "the norm of the gradients"));
+  return maps_.emplace_back(layout, rule, plan_update(layout, rule.kind, rule.decay_scope),
+                            shared_.queue);
 }
 
 void Optimizer::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
                        float statistic_parts, Parameters& parameters) {
   const tensor::Segment& control = parameters.layout().control();
-  const Map& map = map_of(parameters, rule.decay_scope);
+  const Map& map = map_of(parameters, rule);
   const UpdateInputs inputs{rate.lr, rate.momentum, statistic_parts};
   const bool enqueues =
       shared_.steps.asks({kUpdate, std::bit_cast<std::uint64_t>(&parameters), hash_of(rule)});
@@ -94,16 +153,29 @@ void Optimizer::update(const optim::UpdateRule& rule, const optim::LearningRate&
   shared_.steps.send(inputs_.data());
   if (!enqueues) return;
   FlatBuffer buffer = buffer_of(parameters, rule.ema_decay > 0);
-  buffer.changes = reinterpret_cast<const Change*>(map.changes.data());
-  auto* verdict = reinterpret_cast<Verdict*>(verdict_.data());
+  map.describe(buffer);
+  auto* verdict = as<Verdict>(verdict_);
   const Queue& queue = shared_.queue;
   find_not_finite(queue, buffer.gradients, buffer.size, verdict);
-  if (rule.clip_norm > 0)
-    sum_squares(queue, buffer, reinterpret_cast<double*>(map.squares.data()), verdict);
-  decide(queue, reinterpret_cast<const UpdateInputs*>(inputs_.data()), rule.clip_norm,
+  if (rule.clip_norm > 0) sum_squares(queue, buffer, as<double>(map.squares), verdict);
+  decide(queue, as<const UpdateInputs>(inputs_), rule.clip_norm,
          device_span(parameters.gradients(control)).data(),
          device_span(parameters.weights(control)).data(), verdict);
-  cuda::update(queue, rule, verdict, buffer);
+  follow(rule, map, verdict, buffer);
+}
+
+void Optimizer::follow(const optim::UpdateRule& rule, const Map& map, const Verdict* verdict,
+                       const FlatBuffer& buffer) const {
+  const Queue& queue = shared_.queue;
+  const RatedTensors tensors = map.all_tensors();
+  if (tensors.count == 0) return cuda::update(queue, rule, verdict, buffer);
+  if (rule.kind == OptimizerKind::kLars) {
+    find_rates(queue, rule, verdict, buffer, tensors);
+    return cuda::update(queue, rule, verdict, buffer);
+  }
+  update_moments(queue, rule, verdict, buffer);
+  find_rates(queue, rule, verdict, buffer, tensors);
+  follow_lamb(queue, rule, verdict, buffer);
 }
 
 }  // namespace coxswain::backend::cuda

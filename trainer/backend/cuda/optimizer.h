@@ -23,7 +23,9 @@ class Optimizer {
  private:
   struct Map;
 
-  const Map& map_of(const Parameters& parameters, DecayScope scope);
+  const Map& map_of(const Parameters& parameters, const optim::UpdateRule& rule);
+  void follow(const optim::UpdateRule& rule, const Map& map, const Verdict* verdict,
+              const FlatBuffer& buffer) const;
 
   Shared& shared_;
   DeviceMemory inputs_{sizeof(UpdateInputs), "the learning rate"};

@@ -201,7 +201,10 @@ INSTANTIATE_TEST_SUITE_P(
                     UpdateCase{"adagrad", OptimizerKind::kAdaGrad, MomentumForm::kMxnet, 1},
                     UpdateCase{"adadelta", OptimizerKind::kAdaDelta, MomentumForm::kPyTorch, 2},
                     UpdateCase{"plain_signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 0},
-                    UpdateCase{"signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 1}),
+                    UpdateCase{"signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 1},
+                    UpdateCase{"plain_lars", OptimizerKind::kLars, MomentumForm::kPyTorch, 0},
+                    UpdateCase{"lars", OptimizerKind::kLars, MomentumForm::kPyTorch, 1},
+                    UpdateCase{"lamb", OptimizerKind::kLamb, MomentumForm::kPyTorch, 2}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -212,6 +212,9 @@ struct FlatBuffer {
   float* average = nullptr;                          // of the weights; null: none is kept
   const Change* changes = nullptr;                   // one a granule
   std::int64_t size = 0;
+  // Where a step of a tensor depends on all of it:
+  const std::int32_t* tensor_of = nullptr;  // one a granule; -1: of none
+  float* rates = nullptr;                   // one a tensor; null: all have the step's
 };
 void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
                      Verdict* verdict);
@@ -224,5 +227,32 @@ void decide(const Queue& queue, const UpdateInputs* inputs, float clip_norm, flo
             float* control_weights, Verdict* verdict);
 void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
             const FlatBuffer& buffer);
+
+// layerwise.cu
+// A tensor whose step depends on all of it, in pieces that are summed by a block each. Sums are
+// made in an order that follows from the tensor's size.
+struct RatedTensor {
+  std::int32_t first_piece = 0;
+  std::int32_t last_piece = 0;
+  bool is_weight = false;
+};
+struct Piece {
+  std::int64_t first = 0;  // float of the buffer
+  std::int64_t last = 0;
+};
+struct RatedTensors {
+  const RatedTensor* tensors = nullptr;
+  const Piece* pieces = nullptr;
+  std::int64_t count = 0;
+  std::int64_t num_pieces = 0;
+  double* partial = nullptr;  // room for kSumsOfPiece a piece
+};
+constexpr std::int64_t kSumsOfPiece = 64;
+// buffer.rates of LARS, or of LAMB once it has its moments.
+void find_rates(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                const FlatBuffer& buffer, const RatedTensors& tensors);
+// LAMB's step, once it has its rates.
+void follow_lamb(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                 const FlatBuffer& buffer);
 
 }  // namespace coxswain::backend::cuda
