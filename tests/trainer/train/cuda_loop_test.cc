@@ -97,7 +97,8 @@ TEST_P(CudaLayerwiseLoop, goes_on_from_a_checkpoint_bit_for_bit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CudaLayerwiseLoop,
-                         testing::Values(OptimizerKind::kLars, OptimizerKind::kLamb),
+                         testing::Values(OptimizerKind::kLars, OptimizerKind::kLamb,
+                                         OptimizerKind::kMuon),
                          [](const auto& tested) { return std::string(word(tested.param)); });
 
 // By a clock that slows down from look to look, what is timed first takes longest.

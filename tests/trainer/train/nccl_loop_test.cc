@@ -123,7 +123,8 @@ TEST(NcclLoop, trains_networks_as_ranks_of_the_reference) {
 }
 
 TEST(NcclLoop, trains_by_layerwise_rules_as_ranks_of_the_reference) {
-  for (const OptimizerKind kind : {OptimizerKind::kLars, OptimizerKind::kLamb}) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kLars, OptimizerKind::kLamb, OptimizerKind::kMuon}) {
     TrainOptions options = mlp_options();
     options.rule = {.kind = kind, .weight_decay = 1e-4F, .clip_norm = 0.25F, .ema_decay = 0.9F};
     options.schedule.lr = kind == OptimizerKind::kLars ? 0.1F : 0.001F;

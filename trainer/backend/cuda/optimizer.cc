@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "trainer/backend/cuda/orthogonaliser.h"
 #include "trainer/backend/cuda/update_plan.h"
 #include "trainer/tensor/device_span.h"
 #include "trainer/tensor/fnv1a.h"
@@ -67,6 +68,13 @@ FlatBuffer buffer_of(const Parameters& parameters, bool has_average) {
   return buffer;
 }
 
+// What is no matrix, at the step's rate.
+void update_rest(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                 FlatBuffer buffer) {
+  buffer.rates = nullptr;
+  cuda::update(queue, rule, verdict, buffer);
+}
+
 // The weights stay as they are, and their average.
 void update_moments(const Queue& queue, optim::UpdateRule rule, const Verdict* verdict,
                     FlatBuffer buffer) {
@@ -80,19 +88,22 @@ void update_moments(const Queue& queue, optim::UpdateRule rule, const Verdict* v
 // What a rule needs of one layout, on the device.
 struct Optimizer::Map {
   Map(const tensor::ParameterLayout& layout_, const optim::UpdateRule& rule, const UpdatePlan& plan,
-      const Queue& queue)
+      Shared& shared)
       : layout(layout_),
         kind(rule.kind),
         scope(rule.decay_scope),
         num_tensors(std::ssize(plan.tensors)),
         num_pieces(std::ssize(plan.pieces)),
-        changes(plan.changes, queue),
-        tensor_of(plan.tensor_of, queue),
-        tensors(plan.tensors, queue),
-        pieces(plan.pieces, queue),
+        changes(plan.changes, shared.queue),
+        tensor_of(plan.tensor_of, shared.queue),
+        tensors(plan.tensors, shared.queue),
+        pieces(plan.pieces, shared.queue),
         squares(doubles(partial_squares(layout.size()))),
         partial(doubles(kSumsOfPiece * num_pieces)),
-        rates(plan.tensors.size() * sizeof(float), "the rates of tensors") {}
+        rates(plan.tensors.size() * sizeof(float), "the rates of tensors") {
+    if (kind == OptimizerKind::kMuon && num_tensors > 0)
+      orthogonaliser = std::make_unique<Orthogonaliser>(layout, shared.products, shared.queue);
+  }
 
   bool is_of(const tensor::ParameterLayout& another, const optim::UpdateRule& rule) const {
     return kind == rule.kind && scope == rule.decay_scope && layout == another;
@@ -101,6 +112,7 @@ struct Optimizer::Map {
     buffer.changes = changes.data();
     buffer.tensor_of = tensor_of.data();
     buffer.rates = as<float>(rates);
+    if (orthogonaliser) buffer.directions = orthogonaliser->directions();
   }
   RatedTensors all_tensors() const {
     return {tensors.data(), pieces.data(), num_tensors, num_pieces, as<double>(partial)};
@@ -118,6 +130,7 @@ struct Optimizer::Map {
   DeviceMemory squares;  // partial sums of gradients
   DeviceMemory partial;  // sums of pieces
   DeviceMemory rates;
+  std::unique_ptr<Orthogonaliser> orthogonaliser;  // Muon's
 
  private:
   static DeviceMemory doubles(std::int64_t count) {
@@ -139,7 +152,7 @@ const Optimizer::Map& Optimizer::map_of(const Parameters& parameters,
       std::ranges::find_if(maps_, [&](const Map& map) { return map.is_of(layout, rule); });
   if (found != maps_.end()) return *found;
   return maps_.emplace_back(layout, rule, plan_update(layout, rule.kind, rule.decay_scope),
-                            shared_.queue);
+                            shared_);
 }
 
 void Optimizer::update(const optim::UpdateRule& rule, const optim::LearningRate& rate,
@@ -172,6 +185,12 @@ void Optimizer::follow(const optim::UpdateRule& rule, const Map& map, const Verd
   if (rule.kind == OptimizerKind::kLars) {
     find_rates(queue, rule, verdict, buffer, tensors);
     return cuda::update(queue, rule, verdict, buffer);
+  }
+  if (rule.kind == OptimizerKind::kMuon) {
+    update_rest(queue, rule, verdict, buffer);
+    find_directions(queue, rule, verdict, buffer, tensors);
+    map.orthogonaliser->run(queue);
+    return follow_muon(queue, rule, verdict, buffer, tensors);
   }
   update_moments(queue, rule, verdict, buffer);
   find_rates(queue, rule, verdict, buffer, tensors);

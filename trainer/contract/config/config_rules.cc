@@ -267,7 +267,6 @@ void check_loss_scale(const TrainerConfig& config, const ReportRule& report) {
 }  // namespace
 
 std::string lacks_on_gpu(const TrainerConfig& config) {
-  if (config.optimizer.name == OptimizerKind::kMuon) return "has no muon";
   if (config.batch_norm != BatchNormScope::kLocal) return "has no batchNorm: sync";
   return "";
 }

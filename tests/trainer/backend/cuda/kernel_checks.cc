@@ -53,7 +53,7 @@ Values steps(Backend& backend) {
     controls.push_back(memory.snapshot(control));
   }
   for (const OptimizerKind kind :
-       {OptimizerKind::kSgd, OptimizerKind::kLars, OptimizerKind::kLamb}) {
+       {OptimizerKind::kSgd, OptimizerKind::kLars, OptimizerKind::kLamb, OptimizerKind::kMuon}) {
     backend.update({.kind = kind, .decay_scope = DecayScope::kWeights, .weight_decay = 0.01F},
                    {.lr = 0.05F, .momentum = 0.9F}, 1, *run.parameters);
   }

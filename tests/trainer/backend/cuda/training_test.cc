@@ -38,7 +38,7 @@ constexpr Narrowness kNarrownesses[] = {
     {Precision::kFp32, 1e-5, 1e-5}, {Precision::kBf16, 4e-3, 4e-2}, {Precision::kFp16, 2e-3, 1e-2}};
 
 optim::LearningRate rate_of(OptimizerKind kind) {
-  return {.lr = has_betas(kind) ? 0.001F : 0.01F, .momentum = 0.9F};
+  return {.lr = has_betas(kind) ? 0.0005F : 0.01F, .momentum = 0.9F};
 }
 
 // Of each segment but the control's, in canonical order.
@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
                     TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3},
                     TrainingCase{"cifar-resnet8", {1, 3, 16, 16}, 4, 3},
                     TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3, OptimizerKind::kLars},
-                    TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3, OptimizerKind::kLamb}),
+                    TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3, OptimizerKind::kLamb},
+                    TrainingCase{"cifar-resnet8", {1, 3, 16, 16}, 4, 3, OptimizerKind::kMuon}),
     [](const auto& tested) {
       std::string name = fmt::format("{}_{}", tested.param.name, word(tested.param.rule));
       std::ranges::replace(name, '-', '_');

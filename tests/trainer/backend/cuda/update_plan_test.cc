@@ -30,6 +30,16 @@ TEST(CudaUpdatePlan, says_of_each_granule_what_is_done) {
   EXPECT_FALSE(plan.tensors[1].is_weight);
 }
 
+TEST(CudaUpdatePlan, takes_matrices_apart_for_muon) {
+  const UpdatePlan plan = plan_update(layout_of(17), OptimizerKind::kMuon, DecayScope::kAll);
+  using enum Change;
+  EXPECT_EQ(plan.changes, (std::vector<Change>{kStatistic, kNothing, kMatrix, kMatrix, kDecayed,
+                                               kDecayed, kNothing}));
+  EXPECT_EQ(plan.tensor_of, (std::vector<std::int32_t>{-1, -1, 0, 0, -1, -1, -1}));
+  ASSERT_EQ(plan.tensors.size(), 1U);
+  EXPECT_EQ(plan.tensors[0].longer_side, 17);
+}
+
 TEST(CudaUpdatePlan, knows_no_tensors_where_rules_are_elementwise) {
   const UpdatePlan plan = plan_update(layout_of(17), OptimizerKind::kAdam, DecayScope::kAll);
   EXPECT_TRUE(plan.tensor_of.empty());

@@ -63,6 +63,9 @@ struct DeviceSums {
 void fill(const Queue& queue, float* out, float value, std::int64_t count);
 void add_into(const Queue& queue, float* into, const float* from, std::int64_t count);
 void scale(const Queue& queue, float* values, const float* factor, std::int64_t count);
+// into = kept * into + factor * from
+void combine(const Queue& queue, float* into, float kept, const float* from, float factor,
+             std::int64_t count);
 void activate(const Queue& queue, Activation activation, const Array& x, const Array& y,
               std::int64_t count);
 void activate_backward(const Queue& queue, Activation activation, const Array& y, const Array& d_y,
@@ -203,7 +206,7 @@ struct Verdict {
   optim::UpdateStep step;
 };
 // What the optimizer does with 16 floats of the flat buffer.
-enum class Change : std::uint8_t { kNothing, kStatistic, kDecayed, kUndecayed };
+enum class Change : std::uint8_t { kNothing, kStatistic, kDecayed, kUndecayed, kMatrix };
 constexpr std::int64_t kGranule = 16;  // floats: segments begin at multiples of it
 struct FlatBuffer {
   float* weights = nullptr;
@@ -215,6 +218,7 @@ struct FlatBuffer {
   // Where a step of a tensor depends on all of it:
   const std::int32_t* tensor_of = nullptr;  // one a granule; -1: of none
   float* rates = nullptr;                   // one a tensor; null: all have the step's
+  float* directions = nullptr;              // Muon's, of matrices
 };
 void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
                      Verdict* verdict);
@@ -235,6 +239,7 @@ struct RatedTensor {
   std::int32_t first_piece = 0;
   std::int32_t last_piece = 0;
   bool is_weight = false;
+  float longer_side = 0;  // of a matrix
 };
 struct Piece {
   std::int64_t first = 0;  // float of the buffer
@@ -254,5 +259,10 @@ void find_rates(const Queue& queue, const optim::UpdateRule& rule, const Verdict
 // LAMB's step, once it has its rates.
 void follow_lamb(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
                  const FlatBuffer& buffer);
+// Muon's directions, of norm 1, and its step, once they are orthogonal.
+void find_directions(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                     const FlatBuffer& buffer, const RatedTensors& tensors);
+void follow_muon(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                 const FlatBuffer& buffer, const RatedTensors& tensors);
 
 }  // namespace coxswain::backend::cuda

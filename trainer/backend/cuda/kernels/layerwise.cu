@@ -48,6 +48,21 @@ struct Lamb {
   optim::LambDirection direction;
 };
 
+// What directions are divided by.
+struct Muon {
+  static constexpr int kSums = 1;
+  optim::UpdateRule rule;
+  optim::UpdateStep step;
+  FlatBuffer buffer;
+  __device__ void add(std::int64_t i, double* sums) const {
+    sums[0] += square(buffer.directions[i]);
+  }
+  __device__ float rate(const RatedTensor&, const double* sums) const {
+    const auto norm = static_cast<float>(sqrt(sums[0]));
+    return norm < rule.epsilon ? rule.epsilon : norm;
+  }
+};
+
 // partial[piece][sum][column]
 template <class Kind>
 __global__ void sum_pieces_kernel(optim::UpdateRule rule, const Verdict* verdict, FlatBuffer buffer,
@@ -108,6 +123,40 @@ __global__ void follow_lamb_kernel(optim::UpdateRule rule, const Verdict* verdic
   }
 }
 
+__device__ bool is_matrix(const FlatBuffer& buffer, std::int64_t i) {
+  return buffer.changes[i / kGranule] == Change::kMatrix;
+}
+
+__global__ void add_to_means_kernel(optim::UpdateRule rule, const Verdict* verdict,
+                                    FlatBuffer buffer) {
+  if (verdict->updates == 0) return;
+  const optim::MuonDirection direction(verdict->step);
+  for (std::int64_t i = loop_start(); i < buffer.size; i += loop_stride()) {
+    if (!is_matrix(buffer, i)) continue;
+    const float gradient = optim::clipped(rule, verdict->step, buffer.gradients[i]);
+    buffer.directions[i] = direction(gradient, buffer.slots[0][i]);
+  }
+}
+
+__global__ void divide_directions_kernel(const Verdict* verdict, FlatBuffer buffer) {
+  if (verdict->updates == 0) return;
+  for (std::int64_t i = loop_start(); i < buffer.size; i += loop_stride())
+    if (is_matrix(buffer, i)) buffer.directions[i] /= rate_of(buffer, i);
+}
+
+__global__ void follow_muon_kernel(optim::UpdateRule rule, const Verdict* verdict,
+                                   FlatBuffer buffer, RatedTensors tensors) {
+  if (verdict->updates == 0) return;
+  for (std::int64_t i = loop_start(); i < buffer.size; i += loop_stride()) {
+    if (!is_matrix(buffer, i)) continue;
+    const RatedTensor& tensor = tensors.tensors[buffer.tensor_of[i / kGranule]];
+    const optim::MuonMove move(verdict->step, rule.weight_decay, tensor.longer_side);
+    float weight = buffer.weights[i];
+    move(buffer.directions[i], weight);
+    store_weight(rule, buffer, i, weight);
+  }
+}
+
 }  // namespace
 
 void find_rates(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
@@ -121,6 +170,23 @@ void follow_lamb(const Queue& queue, const optim::UpdateRule& rule, const Verdic
   const cudaLaunchConfig_t config = loop_over(queue, buffer.size);
   check(cudaLaunchKernelEx(&config, follow_lamb_kernel, rule, verdict, buffer),
         "starting the kernel follow_lamb");
+}
+
+void find_directions(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                     const FlatBuffer& buffer, const RatedTensors& tensors) {
+  const cudaLaunchConfig_t config = loop_over(queue, buffer.size);
+  check(cudaLaunchKernelEx(&config, add_to_means_kernel, rule, verdict, buffer),
+        "starting the kernel add_to_means");
+  start<Muon>(queue, rule, verdict, buffer, tensors);
+  check(cudaLaunchKernelEx(&config, divide_directions_kernel, verdict, buffer),
+        "starting the kernel divide_directions");
+}
+
+void follow_muon(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                 const FlatBuffer& buffer, const RatedTensors& tensors) {
+  const cudaLaunchConfig_t config = loop_over(queue, buffer.size);
+  check(cudaLaunchKernelEx(&config, follow_muon_kernel, rule, verdict, buffer, tensors),
+        "starting the kernel follow_muon");
 }
 
 }  // namespace coxswain::backend::cuda

@@ -56,7 +56,7 @@ __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, Fl
   const float parts = verdict->step.statistic_parts;
   for (std::int64_t i = loop_start(); i < buffer.size; i += loop_stride()) {
     const Change change = buffer.changes[i / kGranule];
-    if (change == Change::kNothing) continue;
+    if (change == Change::kNothing || change == Change::kMatrix) continue;
     float weight = buffer.weights[i];
     if (change == Change::kStatistic) {
       buffer.weights[i] =
