@@ -246,19 +246,11 @@ int threads_per_rank(const TrainerConfig& config, int ranks_here) {
 
 std::optional<int> gpu_of_rank(const TrainerConfig& config, int ranks_here, int local_rank) {
   if (config.device == Device::kCpu) return std::nullopt;
-  const std::optional<int> gpu =
-      choose_gpu(config.device,
-                 {.gpus = backend::count_gpus(),
-                  .ranks_here = ranks_here,
-                  .local_rank = local_rank,
-                  .visible = contract::lookup_environment("CUDA_VISIBLE_DEVICES").value_or("")});
-  const std::string lacking = contract::lacks_on_gpu(config);
-  if (gpu && !lacking.empty()) {
-    throw Error(
-        ExitCode::kBadInput,
-        fmt::format("[cuda] a GPU {} in this version: leave it out, or say device: cpu", lacking));
-  }
-  return gpu;
+  return choose_gpu(config.device,
+                    {.gpus = backend::count_gpus(),
+                     .ranks_here = ranks_here,
+                     .local_rank = local_rank,
+                     .visible = contract::lookup_environment("CUDA_VISIBLE_DEVICES").value_or("")});
 }
 
 std::unique_ptr<backend::Backend> make_backend(const TrainerConfig& config, int threads,

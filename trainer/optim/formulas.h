@@ -211,6 +211,50 @@ struct LambDirection {
   float bias, root_bias, epsilon;
 };
 
+// The tensor's rate, of what its weights' squares and the directions' sum to.
+constexpr float lamb_rate(const UpdateStep& step, double weights, double directions) {
+  const bool has_both = weights > 0 && directions > 0;
+  return static_cast<float>(step.lr * (has_both ? std::sqrt(weights) / std::sqrt(directions) : 1));
+}
+
+// You et al. 2017, as MXNet's LARS: the rate of a tensor of weights, of what their squares and the
+// gradients' sum to.
+constexpr float lars_rate(const UpdateRule& rule, const UpdateStep& step, float decay,
+                          double weights, double gradients) {
+  const double weight = std::sqrt(weights);
+  const double gradient = std::sqrt(gradients) * static_cast<double>(step.gradient_factor);
+  if (weight == 0 || gradient == 0) return step.lr;
+  return static_cast<float>(step.lr * (rule.eta * weight / (gradient + decay * weight)));
+}
+
+// Jordan et al. 2024, as torch.optim.Muon with adjust_lr_fn="match_rms_adamw": what a matrix steps
+// along, before it is made orthogonal, and the step, which is as long as AdamW's: that what is no
+// matrix follows, so that both take one rate.
+struct MuonDirection {
+  constexpr explicit MuonDirection(const UpdateStep& step) : mu(step.momentum) {}
+  [[gnu::always_inline]] constexpr float operator()(float gradient, float& mean) const {
+    mean = mu * mean + (1 - mu) * gradient;
+    return mu * mean + (1 - mu) * gradient;
+  }
+  float mu;
+};
+
+struct MuonMove {
+  constexpr MuonMove(const UpdateStep& step, float decay, float longer_side)
+      : rate(step.lr * 0.2F * std::sqrt(longer_side)), kept(1 - step.lr * decay) {}
+  [[gnu::always_inline]] constexpr void operator()(float direction, float& w) const {
+    w = kept * w - rate * direction;
+  }
+  float rate, kept;
+};
+
+// The step as the elementwise formula takes it.
+constexpr UpdateStep elementwise_step(const UpdateRule& rule, const UpdateStep& step) {
+  UpdateStep own = step;
+  if (rule.kind == OptimizerKind::kMuon) own.momentum = rule.beta1;
+  return own;
+}
+
 constexpr float sign(float x) { return static_cast<float>(x > 0) - static_cast<float>(x < 0); }
 
 struct PlainSignum : PlainSgd {

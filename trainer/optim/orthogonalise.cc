@@ -70,8 +70,6 @@ struct Multiply {
 }  // namespace
 
 void orthogonalise(std::span<float> matrix, std::int64_t rows, float epsilon) {
-  constexpr float kFirst = 3.4445F, kThird = -4.7750F, kFifth = 2.0315F;
-  constexpr int kSteps = 5;
   const auto height = static_cast<std::size_t>(rows);
   const std::size_t width = matrix.size() / height;
   const bool is_tall = height > width;
@@ -81,15 +79,14 @@ void orthogonalise(std::span<float> matrix, std::int64_t rows, float epsilon) {
   for (std::size_t i = 0; i < height; ++i)
     for (std::size_t j = 0; j < width; ++j) given.row(i)[j] = matrix[i * width + j] / divisor;
 
-  // X = a X + (b X X' + c (X X')^2) X, of the smaller side's square.
   Matrix x = is_tall ? transposed(given) : given;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < NewtonSchulz::kSteps; ++step) {
     Matrix gram(x.rows, x.rows);
     by_instruction_set(Multiply{x, transposed(x), 1, 0, gram});
     Matrix change = gram;
-    by_instruction_set(Multiply{gram, gram, kFifth, kThird, change});
+    by_instruction_set(Multiply{gram, gram, NewtonSchulz::kFifth, NewtonSchulz::kThird, change});
     Matrix next = x;
-    by_instruction_set(Multiply{change, x, 1, kFirst, next});
+    by_instruction_set(Multiply{change, x, 1, NewtonSchulz::kFirst, next});
     x = std::move(next);
   }
   const Matrix result = is_tall ? transposed(x) : std::move(x);

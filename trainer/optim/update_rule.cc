@@ -60,15 +60,11 @@ constexpr std::string_view kDeltas[] = {"square_avg", "acc_delta"};
 constexpr std::string_view kSquare[] = {"square_avg", "momentum_buffer"};
 constexpr std::string_view kVariance[] = {"square_avg", "grad_avg", "momentum_buffer"};
 
-// You et al. 2017, as MXNet's LARS: weights alone have a rate of their own.
-float lars_rate(const UpdateRule& rule, const UpdateStep& step, float decay,
-                const SegmentPart& part) {
-  if (part.kind != SegmentKind::kWeight) return step.lr;
-  const double weights = std::sqrt(sum_of_squares(part.weights));
-  const double gradients =
-      std::sqrt(sum_of_squares(part.gradients)) * static_cast<double>(step.gradient_factor);
-  if (weights == 0 || gradients == 0) return step.lr;
-  return static_cast<float>(step.lr * (rule.eta * weights / (gradients + decay * weights)));
+// Weights alone have a rate of their own.
+float rate_of(const UpdateRule& rule, const UpdateStep& step, float decay,
+              const SegmentPart& part) {
+  if (rule.kind != OptimizerKind::kLars || part.kind != SegmentKind::kWeight) return step.lr;
+  return lars_rate(rule, step, decay, sum_of_squares(part.weights), sum_of_squares(part.gradients));
 }
 
 // The second half of LAMB, after the moments.
@@ -81,30 +77,20 @@ void follow_lamb(const UpdateRule& rule, const UpdateStep& step, float decay,
   double squares = 0;
   for (std::size_t i = 0; i < part.weights.size(); ++i)
     squares += static_cast<double>(at(i)) * static_cast<double>(at(i));
-  const double weights = std::sqrt(sum_of_squares(part.weights));
-  const double ratio = weights > 0 && squares > 0 ? weights / std::sqrt(squares) : 1;
-  const auto rate = static_cast<float>(step.lr * ratio);
+  const float rate = lamb_rate(step, sum_of_squares(part.weights), squares);
   for (std::size_t i = 0; i < part.weights.size(); ++i) part.weights[i] -= rate * at(i);
 }
 
-// Jordan et al. 2024, as torch.optim.Muon with adjust_lr_fn="match_rms_adamw": a step is as long as
-// AdamW's, which the tensors that are no matrix follow, so that both take one rate.
 void follow_muon(const UpdateRule& rule, const UpdateStep& step, float decay,
                  const SegmentPart& part) {
-  const float mu = step.momentum;
-  const std::span<float> mean = part.slots[0];
-  std::vector<float> direction(part.weights.size());
-  for (std::size_t i = 0; i < direction.size(); ++i) {
-    const float gradient = clipped(rule, step, part.gradients[i]);
-    mean[i] = mu * mean[i] + (1 - mu) * gradient;
-    direction[i] = mu * mean[i] + (1 - mu) * gradient;
-  }
-  orthogonalise(direction, part.rows, rule.epsilon);
-  const auto columns = static_cast<std::int64_t>(direction.size()) / part.rows;
-  const float rate = step.lr * 0.2F * std::sqrt(static_cast<float>(std::max(part.rows, columns)));
-  const float kept = 1 - step.lr * decay;
-  for (std::size_t i = 0; i < direction.size(); ++i)
-    part.weights[i] = kept * part.weights[i] - rate * direction[i];
+  const MuonDirection direction(step);
+  std::vector<float> directions(part.weights.size());
+  for (std::size_t i = 0; i < directions.size(); ++i)
+    directions[i] = direction(clipped(rule, step, part.gradients[i]), part.slots[0][i]);
+  orthogonalise(directions, part.rows, rule.epsilon);
+  const auto columns = static_cast<std::int64_t>(directions.size()) / part.rows;
+  const MuonMove move(step, decay, static_cast<float>(std::max(part.rows, columns)));
+  for (std::size_t i = 0; i < directions.size(); ++i) move(directions[i], part.weights[i]);
 }
 
 void follow_weights(float decay, std::span<float> average, std::span<const float> weights) {
@@ -178,9 +164,8 @@ void update(const UpdateRule& rule, const UpdateStep& step, const SegmentPart& p
   auto slots =
       std::ranges::count_if(part.slots, [](std::span<float> slot) { return !slot.empty(); });
   if (rule.ema_decay > 0) --slots;
-  UpdateStep own = step;
-  if (rule.kind == OptimizerKind::kLars) own.lr = lars_rate(rule, step, decay, part);
-  if (rule.kind == OptimizerKind::kMuon) own.momentum = rule.beta1;
+  UpdateStep own = elementwise_step(rule, step);
+  own.lr = rate_of(rule, step, decay, part);
   if (rule.kind == OptimizerKind::kMuon && part.rows > 0) {
     follow_muon(rule, step, decay, part);
   } else {

@@ -355,8 +355,9 @@ TEST(ConfigReader, checks_rules_across_keys) {
        "65 [config] job.yaml:3:12: lossScale: must be a number, got \"static\""},
       {std::string(kHead) + "lossScale: 0.5",
        "65 [config] job.yaml:3:12: lossScale: out of range: must be 1..16777216, got 0.5"},
-      {std::string(kHead) + "device: cuda\noptimizer: {name: lamb}",
-       "65 [config] job.yaml:3:1: device: cuda has no lamb in this version"},
+      {std::string(kHead) + "device: cuda\ncommunication: {compression: fp16}",
+       "65 [config] job.yaml:3:1: device: cuda sums gradients whole and as they are in this "
+       "version: leave communication.compression and partial out, or write cpu"},
       {any + "batchSemantics: global\ncommunication: {compression: fp16}",
        "65 [config] job.yaml:3:1: reproducible: anyWorldSize needs communication.compression: "
        "none: what is left out is each rank's"},

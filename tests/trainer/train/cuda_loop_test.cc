@@ -46,6 +46,61 @@ TEST(CudaLoop, clips_gradients_and_averages_weights_as_on_the_reference) {
   EXPECT_GT(relative_distance(run(options, reference).weights, actual.weights), 1e-3);
 }
 
+// A rule whose step of a tensor depends on all of it, with all that updates do besides.
+TrainOptions layerwise_options(OptimizerKind kind, Precision precision) {
+  TrainOptions options = mlp_options();
+  options.precision = precision;
+  options.rule = {.kind = kind,
+                  .decay_scope = DecayScope::kWeights,
+                  .weight_decay = 0.01F,
+                  .clip_norm = 0.5F,
+                  .clip_value = 0.1F,
+                  .ema_decay = 0.9F};
+  options.schedule.lr = kind == OptimizerKind::kLars ? 0.1F : 0.001F;
+  options.schedule.momentum = 0.9F;
+  if (precision == Precision::kFp16) options.loss_scaling = {.initial = 0x1.0p24, .dynamic = true};
+  return options;
+}
+
+class CudaLayerwiseLoop : public testing::TestWithParam<OptimizerKind> {};
+
+// The first steps overflow in fp16, and change nothing.
+TEST_P(CudaLayerwiseLoop, trains_and_skips_as_on_the_reference) {
+  for (const auto& [precision, tolerance] :
+       {std::pair{Precision::kFp32, 1e-5}, {Precision::kFp16, 4e-3}}) {
+    const TrainOptions options = layerwise_options(GetParam(), precision);
+    const Outcome expected =
+        run(options, {.training = &small_images(), .test = &small_test_images()});
+    const Outcome actual = run(options, on_cuda(1));
+    EXPECT_LE(relative_distance(expected.weights, actual.weights), tolerance) << word(precision);
+    EXPECT_EQ(expected.updates, actual.updates);
+    EXPECT_EQ(actual.updates < 24, precision == Precision::kFp16) << actual.updates;
+    if (precision == Precision::kFp32) {
+      EXPECT_LE(relative_distance(expected.slots, actual.slots), tolerance);
+    }
+  }
+}
+
+TEST_P(CudaLayerwiseLoop, goes_on_from_a_checkpoint_bit_for_bit) {
+  const CheckpointDirectory all;
+  const CheckpointDirectory halves;
+  TrainOptions options = layerwise_options(GetParam(), Precision::kFp16);
+  options.checkpoint.directory = all.path();
+  const Outcome whole = run(options, on_cuda(1));
+  options.checkpoint.directory = halves.path();
+  World world = on_cuda(2);
+  world.hooks = stop_after(0, 11);
+  run(options, world);
+  const Outcome rest = run(options, on_cuda(3));
+  EXPECT_EQ(difference(whole.weights, rest.weights), "");
+  EXPECT_EQ(difference(whole.slots, rest.slots), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, CudaLayerwiseLoop,
+                         testing::Values(OptimizerKind::kLars, OptimizerKind::kLamb,
+                                         OptimizerKind::kMuon),
+                         [](const auto& tested) { return std::string(word(tested.param)); });
+
 // By a clock that slows down from look to look, what is timed first takes longest.
 TEST(CudaLoop, only_a_host_is_asked_by_the_clock_whether_bf16_is_slower) {
   TrainOptions options = mlp_options();

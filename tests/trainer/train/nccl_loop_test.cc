@@ -146,6 +146,23 @@ TEST(NcclLoop, joins_norms_as_ranks_of_the_reference) {
   EXPECT_EQ(cuda_host::living_communicators(), 0);
 }
 
+TEST(NcclLoop, trains_by_layerwise_rules_as_ranks_of_the_reference) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kLars, OptimizerKind::kLamb, OptimizerKind::kMuon}) {
+    TrainOptions options = mlp_options();
+    options.rule = {.kind = kind, .weight_decay = 1e-4F, .clip_norm = 0.25F, .ema_decay = 0.9F};
+    options.schedule.lr = kind == OptimizerKind::kLars ? 0.1F : 0.001F;
+    for (const int size : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{} on {}", word(kind), size));
+      const Outcome expected = on_cpu(options, size);
+      const Outcome actual = on_gpus(options, size, 1);
+      EXPECT_LE(relative_distance(expected.weights, actual.weights), 1e-5);
+      EXPECT_LE(relative_distance(expected.slots, actual.slots), 1e-5);
+      EXPECT_EQ(expected.updates, actual.updates);
+    }
+  }
+}
+
 TEST(NcclLoop, trains_in_narrow_types_as_ranks_of_the_reference) {
   TrainOptions options = mlp_options();
   options.loss_scaling = {.initial = 0x1.0p20, .dynamic = true};

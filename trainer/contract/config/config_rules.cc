@@ -233,8 +233,13 @@ void check_report(const TrainerConfig& config, const ReportRule& report) {
 }
 
 void check_device(const TrainerConfig& config, const ReportRule& report) {
-  const std::string lacking = config.device == Device::kCuda ? lacks_on_gpu(config) : "";
-  if (!lacking.empty()) report("device", fmt::format("cuda {} in this version", lacking));
+  if (config.device != Device::kCuda) return;
+  const bool sums_whole =
+      config.communication.compression == Compression::kNone && config.communication.partial == 1;
+  if (!sums_whole)
+    report("device",
+           "cuda sums gradients whole and as they are in this version: leave "
+           "communication.compression and partial out, or write cpu");
 }
 
 Precision precision_of(AmpLevel level) {
@@ -265,12 +270,6 @@ void check_loss_scale(const TrainerConfig& config, const ReportRule& report) {
 }
 
 }  // namespace
-
-std::string lacks_on_gpu(const TrainerConfig& config) {
-  if (is_layerwise(config.optimizer.name))
-    return fmt::format("has no {}", word(config.optimizer.name));
-  return "";
-}
 
 std::string lacks_with_servers(const TrainerConfig& config) {
   const OptimizerConfig& optimizer = config.optimizer;

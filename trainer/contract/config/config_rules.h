@@ -24,9 +24,7 @@ struct StepRange {
 };
 std::optional<StepRange> parse_step_range(std::string_view text);  // "100-120"
 
-// What of this configuration a GPU, or parameter servers, can't do: "has no lossScale" (of the
-// GPU); "ema.decay" (a key). Empty: nothing.
-std::string lacks_on_gpu(const TrainerConfig& config);
+// What of this configuration parameter servers can't do: "ema.decay". Empty: nothing.
 std::string lacks_with_servers(const TrainerConfig& config);
 
 // The rules across keys. `given` are the keys that the user set: only those can mean nothing.

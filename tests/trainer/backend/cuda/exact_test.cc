@@ -77,6 +77,7 @@ struct UpdateCase {
   MomentumForm form;
   int slots;
   bool centered = false;
+  float tolerance = 0;  // what is elementwise has none
 };
 
 class CudaUpdate : public testing::TestWithParam<UpdateCase> {
@@ -122,14 +123,14 @@ class CudaUpdate : public testing::TestWithParam<UpdateCase> {
     return result;
   }
 
-  // As bits: a NaN is equal to itself.
+  // Without a tolerance as bits: a NaN is equal to itself.
   void expect_same(const std::vector<float>& expected, const std::vector<float>& actual) {
     ASSERT_EQ(expected.size(), actual.size());
+    const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
     std::size_t different = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      different +=
-          std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(actual[i]) ? 1U
-                                                                                               : 0U;
+      const bool is_near = std::abs(expected[i] - actual[i]) < GetParam().tolerance;
+      different += bits(expected[i]) == bits(actual[i]) || is_near ? 0U : 1U;
     }
     EXPECT_EQ(different, 0U) << "of " << expected.size();
   }
@@ -188,20 +189,24 @@ TEST_P(CudaUpdate, leaves_everything_as_it_is_when_something_is_not_finite) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, CudaUpdate,
-    testing::Values(UpdateCase{"plain", OptimizerKind::kSgd, MomentumForm::kPyTorch, 0},
-                    UpdateCase{"sgd", OptimizerKind::kSgd, MomentumForm::kPyTorch, 1},
-                    UpdateCase{"mxnet_sgd", OptimizerKind::kSgd, MomentumForm::kMxnet, 1},
-                    UpdateCase{"nesterov", OptimizerKind::kNesterov, MomentumForm::kPyTorch, 1},
-                    UpdateCase{"mxnet_nesterov", OptimizerKind::kNesterov, MomentumForm::kMxnet, 1},
-                    UpdateCase{"adam", OptimizerKind::kAdam, MomentumForm::kPyTorch, 2},
-                    UpdateCase{"adamw", OptimizerKind::kAdamW, MomentumForm::kPyTorch, 2},
-                    UpdateCase{"rmsprop", OptimizerKind::kRmsProp, MomentumForm::kPyTorch, 2},
-                    UpdateCase{"centered_rmsprop", OptimizerKind::kRmsProp, MomentumForm::kMxnet, 3,
-                               true},
-                    UpdateCase{"adagrad", OptimizerKind::kAdaGrad, MomentumForm::kMxnet, 1},
-                    UpdateCase{"adadelta", OptimizerKind::kAdaDelta, MomentumForm::kPyTorch, 2},
-                    UpdateCase{"plain_signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 0},
-                    UpdateCase{"signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 1}),
+    testing::Values(
+        UpdateCase{"plain", OptimizerKind::kSgd, MomentumForm::kPyTorch, 0},
+        UpdateCase{"sgd", OptimizerKind::kSgd, MomentumForm::kPyTorch, 1},
+        UpdateCase{"mxnet_sgd", OptimizerKind::kSgd, MomentumForm::kMxnet, 1},
+        UpdateCase{"nesterov", OptimizerKind::kNesterov, MomentumForm::kPyTorch, 1},
+        UpdateCase{"mxnet_nesterov", OptimizerKind::kNesterov, MomentumForm::kMxnet, 1},
+        UpdateCase{"adam", OptimizerKind::kAdam, MomentumForm::kPyTorch, 2},
+        UpdateCase{"adamw", OptimizerKind::kAdamW, MomentumForm::kPyTorch, 2},
+        UpdateCase{"rmsprop", OptimizerKind::kRmsProp, MomentumForm::kPyTorch, 2},
+        UpdateCase{"centered_rmsprop", OptimizerKind::kRmsProp, MomentumForm::kMxnet, 3, true},
+        UpdateCase{"adagrad", OptimizerKind::kAdaGrad, MomentumForm::kMxnet, 1},
+        UpdateCase{"adadelta", OptimizerKind::kAdaDelta, MomentumForm::kPyTorch, 2},
+        UpdateCase{"plain_signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 0},
+        UpdateCase{"signum", OptimizerKind::kSignum, MomentumForm::kPyTorch, 1},
+        UpdateCase{"plain_lars", OptimizerKind::kLars, MomentumForm::kPyTorch, 0},
+        UpdateCase{"lars", OptimizerKind::kLars, MomentumForm::kPyTorch, 1},
+        UpdateCase{"lamb", OptimizerKind::kLamb, MomentumForm::kPyTorch, 2},
+        UpdateCase{"muon", OptimizerKind::kMuon, MomentumForm::kPyTorch, 2, false, 1e-6F}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

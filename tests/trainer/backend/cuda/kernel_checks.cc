@@ -34,7 +34,7 @@ graph::Graph small_model() {
 // What steps that nobody waits for, each with another batch, leave: losses, weights, then an edge
 // that was brought to the device and back.
 Values steps(Backend& backend) {
-  ModelRun run(backend, small_model(), {.rows = 5, .num_slots = 1});
+  ModelRun run(backend, small_model(), {.rows = 5, .num_slots = 2});
   const auto control = run.parameters->gradients(run.parameters->layout().control());
   auto& memory = run.parameters->memory();
   std::vector<tensor::Memory::Snapshot> controls;
@@ -52,8 +52,11 @@ Values steps(Backend& backend) {
     backend.end_step();
     controls.push_back(memory.snapshot(control));
   }
-  backend.update({.decay_scope = DecayScope::kWeights, .weight_decay = 0.01F},
-                 {.lr = 0.05F, .momentum = 0.9F}, 1, *run.parameters);
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kLars, OptimizerKind::kLamb, OptimizerKind::kMuon}) {
+    backend.update({.kind = kind, .decay_scope = DecayScope::kWeights, .weight_decay = 0.01F},
+                   {.lr = 0.05F, .momentum = 0.9F}, 1, *run.parameters);
+  }
   const auto weights = memory.snapshot(run.parameters->weights());
   memory.fill(run.parameters->weights(), 0);
   const Values all = weights();

@@ -23,6 +23,7 @@ struct TrainingCase {
   graph::Shape input;
   std::int64_t rows;
   int steps;
+  OptimizerKind rule = OptimizerKind::kSgd;
 };
 
 // How far weights may end from the reference's, relative to their norm. In narrow types a sum that
@@ -36,8 +37,9 @@ struct Narrowness {
 constexpr Narrowness kNarrownesses[] = {
     {Precision::kFp32, 1e-5, 1e-5}, {Precision::kBf16, 4e-3, 4e-2}, {Precision::kFp16, 2e-3, 1e-2}};
 
-const optim::UpdateRule kRule{.weight_decay = 1e-4F};
-const optim::LearningRate kRate{.lr = 0.01F, .momentum = 0.9F};
+optim::LearningRate rate_of(OptimizerKind kind) {
+  return {.lr = has_betas(kind) ? 0.0005F : 0.01F, .momentum = 0.9F};
+}
 
 // Of each segment but the control's, in canonical order.
 std::vector<std::vector<float>> weights_of(const ModelRun& run) {
@@ -59,7 +61,8 @@ struct Trained {
 
 Trained train(Backend& backend, const TrainingCase& c, Precision precision) {
   const Graph model = graph::build_model(value_of<Model>(c.name).value(), c.input, 10, 0.1F);
-  ModelRun run(backend, model, {.rows = c.rows, .precision = precision, .num_slots = 1});
+  ModelRun run(backend, model,
+               {.rows = c.rows, .precision = precision, .num_slots = has_betas(c.rule) ? 2 : 1});
   run.batch.global_count = static_cast<double>(c.rows);
   const std::vector<std::int64_t> rows{c.rows};
   const auto control = run.parameters->gradients(run.parameters->layout().control());
@@ -70,7 +73,7 @@ Trained train(Backend& backend, const TrainingCase& c, Precision precision) {
     backend::forward(*run.executable, run.batch);
     run.executable->write_sums(control);
     run.backward();
-    backend.update(kRule, kRate, 1, *run.parameters);
+    backend.update({.kind = c.rule, .weight_decay = 1e-4F}, rate_of(c.rule), 1, *run.parameters);
     run.executable->parameters_changed();
     backend.end_step();
   }
@@ -112,15 +115,19 @@ TEST_P(CudaTraining, ends_with_the_weights_of_the_reference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CudaTraining,
-                         testing::Values(TrainingCase{"mlp", {1, 1, 28, 28}, 8, 4},
-                                         TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3},
-                                         TrainingCase{"cifar-resnet8", {1, 3, 16, 16}, 4, 3}),
-                         [](const auto& tested) {
-                           std::string name = tested.param.name;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, CudaTraining,
+    testing::Values(TrainingCase{"mlp", {1, 1, 28, 28}, 8, 4},
+                    TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3},
+                    TrainingCase{"cifar-resnet8", {1, 3, 16, 16}, 4, 3},
+                    TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3, OptimizerKind::kLars},
+                    TrainingCase{"singa-cnn", {1, 1, 28, 28}, 4, 3, OptimizerKind::kLamb},
+                    TrainingCase{"cifar-resnet8", {1, 3, 16, 16}, 4, 3, OptimizerKind::kMuon}),
+    [](const auto& tested) {
+      std::string name = fmt::format("{}_{}", tested.param.name, word(tested.param.rule));
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace coxswain::test

@@ -16,6 +16,12 @@ __global__ void scale_kernel(float* values, const float* factor, std::int64_t co
   for (std::int64_t i = loop_start(); i < count; i += loop_stride()) values[i] *= *factor;
 }
 
+__global__ void combine_kernel(float* into, float kept, const float* from, float factor,
+                               std::int64_t count) {
+  for (std::int64_t i = loop_start(); i < count; i += loop_stride())
+    into[i] = kept * into[i] + factor * from[i];
+}
+
 template <class T>
 __global__ void activate_kernel(Activation activation, const T* x, T* y, std::int64_t count) {
   for (std::int64_t i = loop_start(); i < count; i += loop_stride())
@@ -176,6 +182,13 @@ void scale(const Queue& queue, float* values, const float* factor, std::int64_t 
   const cudaLaunchConfig_t config = loop_over(queue, count);
   check(cudaLaunchKernelEx(&config, scale_kernel, values, factor, count),
         "starting the kernel scale");
+}
+
+void combine(const Queue& queue, float* into, float kept, const float* from, float factor,
+             std::int64_t count) {
+  const cudaLaunchConfig_t config = loop_over(queue, count);
+  check(cudaLaunchKernelEx(&config, combine_kernel, into, kept, from, factor, count),
+        "starting the kernel combine");
 }
 
 void activate(const Queue& queue, Activation activation, const Array& x, const Array& y,

@@ -63,6 +63,9 @@ struct DeviceSums {
 void fill(const Queue& queue, float* out, float value, std::int64_t count);
 void add_into(const Queue& queue, float* into, const float* from, std::int64_t count);
 void scale(const Queue& queue, float* values, const float* factor, std::int64_t count);
+// into = kept * into + factor * from
+void combine(const Queue& queue, float* into, float kept, const float* from, float factor,
+             std::int64_t count);
 void activate(const Queue& queue, Activation activation, const Array& x, const Array& y,
               std::int64_t count);
 void activate_backward(const Queue& queue, Activation activation, const Array& y, const Array& d_y,
@@ -218,7 +221,7 @@ struct Verdict {
   optim::UpdateStep step;
 };
 // What the optimizer does with 16 floats of the flat buffer.
-enum class Change : std::uint8_t { kNothing, kStatistic, kDecayed, kUndecayed };
+enum class Change : std::uint8_t { kNothing, kStatistic, kDecayed, kUndecayed, kMatrix };
 constexpr std::int64_t kGranule = 16;  // floats: segments begin at multiples of it
 struct FlatBuffer {
   float* weights = nullptr;
@@ -227,6 +230,10 @@ struct FlatBuffer {
   float* average = nullptr;                          // of the weights; null: none is kept
   const Change* changes = nullptr;                   // one a granule
   std::int64_t size = 0;
+  // Where a step of a tensor depends on all of it:
+  const std::int32_t* tensor_of = nullptr;  // one a granule; -1: of none
+  float* rates = nullptr;                   // one a tensor; null: all have the step's
+  float* directions = nullptr;              // Muon's, of matrices
 };
 void find_not_finite(const Queue& queue, const float* gradients, std::int64_t size,
                      Verdict* verdict);
@@ -239,5 +246,38 @@ void decide(const Queue& queue, const UpdateInputs* inputs, float clip_norm, flo
             float* control_weights, Verdict* verdict);
 void update(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
             const FlatBuffer& buffer);
+
+// layerwise.cu
+// A tensor whose step depends on all of it, in pieces that are summed by a block each. Sums are
+// made in an order that follows from the tensor's size.
+struct RatedTensor {
+  std::int32_t first_piece = 0;
+  std::int32_t last_piece = 0;
+  bool is_weight = false;
+  float longer_side = 0;  // of a matrix
+};
+struct Piece {
+  std::int64_t first = 0;  // float of the buffer
+  std::int64_t last = 0;
+};
+struct RatedTensors {
+  const RatedTensor* tensors = nullptr;
+  const Piece* pieces = nullptr;
+  std::int64_t count = 0;
+  std::int64_t num_pieces = 0;
+  double* partial = nullptr;  // room for kSumsOfPiece a piece
+};
+constexpr std::int64_t kSumsOfPiece = 64;
+// buffer.rates of LARS, or of LAMB once it has its moments.
+void find_rates(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                const FlatBuffer& buffer, const RatedTensors& tensors);
+// LAMB's step, once it has its rates.
+void follow_lamb(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                 const FlatBuffer& buffer);
+// Muon's directions, of norm 1, and its step, once they are orthogonal.
+void find_directions(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                     const FlatBuffer& buffer, const RatedTensors& tensors);
+void follow_muon(const Queue& queue, const optim::UpdateRule& rule, const Verdict* verdict,
+                 const FlatBuffer& buffer, const RatedTensors& tensors);
 
 }  // namespace coxswain::backend::cuda

@@ -68,6 +68,20 @@ __global__ void partial_sums_kernel(Terms terms, std::int64_t rows, std::int64_t
   return total;
 }
 
+constexpr int kMostSums = 2;
+
+// The sums over the columns of a block of one row; to its first thread.
+[[maybe_unused]] __device__ void sum_columns(double* sums, int count) {
+  __shared__ double columns[kMostSums][kColumns];
+  for (int sum = 0; sum < count; ++sum) columns[sum][threadIdx.x] = sums[sum];
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int sum = 0; sum < count; ++sum) {
+    sums[sum] = 0;
+    for (unsigned int i = 0; i < kColumns; ++i) sums[sum] += columns[sum][i];
+  }
+}
+
 template <class Terms>
 void start_partial_sums(const Queue& queue, const Terms& terms, std::int64_t rows,
                         std::int64_t channels, double* partial) {

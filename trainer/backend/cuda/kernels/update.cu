@@ -1,4 +1,5 @@
 #include "trainer/backend/control.h"
+#include "trainer/backend/cuda/kernels/flat_buffer.h"
 #include "trainer/backend/cuda/kernels/row_sums.h"
 #include "trainer/optim/formulas.h"
 
@@ -22,8 +23,7 @@ struct Squares {
   std::int64_t size;
   __device__ double operator()(std::int64_t i, std::int64_t, int) const {
     if (i >= size) return 0;
-    const Change change = changes[i / kGranule];
-    if (change != Change::kDecayed && change != Change::kUndecayed) return 0;
+    if (!is_trained(changes[i / kGranule])) return 0;
     return static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
   }
 };
@@ -31,13 +31,9 @@ struct Squares {
 std::int64_t rows_of(std::int64_t size) { return (size + kColumns - 1) / kColumns; }
 
 __global__ void finish_squares_kernel(const double* partial, Chunks chunks, Verdict* verdict) {
-  __shared__ double columns[kColumns];
-  columns[threadIdx.x] = sum_of_chunks(partial, kColumns, chunks, threadIdx.x, 0);
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  double sum = 0;
-  for (unsigned int i = 0; i < kColumns; ++i) sum += columns[i];
-  verdict->squares = sum;
+  double sum = sum_of_chunks(partial, kColumns, chunks, threadIdx.x, 0);
+  sum_columns(&sum, 1);
+  if (threadIdx.x == 0) verdict->squares = sum;
 }
 
 __global__ void decide_kernel(const UpdateInputs* inputs, float clip_norm, float* control_sums,
@@ -56,18 +52,22 @@ __global__ void decide_kernel(const UpdateInputs* inputs, float clip_norm, float
 template <class Formula>
 __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, FlatBuffer buffer) {
   if (verdict->updates == 0) return;
-  const Formula formula(rule, verdict->step);
+  Formula formula(rule, optim::elementwise_step(rule, verdict->step));
   const float parts = verdict->step.statistic_parts;
   for (std::int64_t i = loop_start(); i < buffer.size; i += loop_stride()) {
     const Change change = buffer.changes[i / kGranule];
-    if (change == Change::kNothing) continue;
+    if (change == Change::kNothing || change == Change::kMatrix) continue;
     float weight = buffer.weights[i];
     if (change == Change::kStatistic) {
-      weight = optim::averaged(weight, buffer.gradients[i], rule.statistic_momentum, parts);
+      buffer.weights[i] =
+          optim::averaged(weight, buffer.gradients[i], rule.statistic_momentum, parts);
     } else {
-      const float decay = change == Change::kDecayed ? rule.weight_decay : 0;
-      const float gradient = optim::decayed(
-          formula, optim::clipped(rule, verdict->step, buffer.gradients[i]), decay, weight);
+      if constexpr (requires { formula.lr; }) {
+        if (buffer.rates != nullptr) formula.lr = rate_of(buffer, i);
+      }
+      const float gradient =
+          optim::decayed(formula, optim::clipped(rule, verdict->step, buffer.gradients[i]),
+                         decay_of(rule, change), weight);
       if constexpr (std::is_invocable_v<Formula, float, float&>) {
         formula(gradient, weight);
       } else if constexpr (std::is_invocable_v<Formula, float, float&, float&>) {
@@ -77,11 +77,8 @@ __global__ void update_kernel(optim::UpdateRule rule, const Verdict* verdict, Fl
       } else {
         formula(gradient, weight, buffer.slots[0][i], buffer.slots[1][i], buffer.slots[2][i]);
       }
-      if (rule.rounds_to_half) weight = Float16(weight);
-      if (buffer.average != nullptr)
-        buffer.average[i] = optim::moved(rule.ema_decay, buffer.average[i], weight);
+      store_weight(rule, buffer, i, weight);
     }
-    buffer.weights[i] = weight;
   }
 }
 
