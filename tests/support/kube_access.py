@@ -7,6 +7,7 @@ import re
 import ssl
 import subprocess
 import tempfile
+import time
 import urllib.parse
 
 
@@ -91,6 +92,17 @@ def make_certificate(directory):
          "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
         check=True, capture_output=True)
     return certificate, key
+
+
+def apply_crds(path, seconds=30):
+    """Until the API server serves them. kubectl waits for nothing while a new CRD has no conditions yet."""
+    subprocess.run(["kubectl", "apply", "--server-side", "-f", path], check=True, capture_output=True, timeout=60)
+    end = time.monotonic() + seconds
+    wait = ["kubectl", "wait", "--for", "condition=Established", "--timeout", "1s", "-f", path]
+    while (done := subprocess.run(wait, check=False, capture_output=True, text=True)).returncode:
+        if time.monotonic() > end:
+            raise TimeoutError(f"{path}: not served after {seconds} s: {done.stderr}")
+        time.sleep(0.1)
 
 
 def write_kubeconfig(path, server, ca_pem, user):

@@ -7,6 +7,8 @@ import subprocess
 
 from node_bed import CACHE, CLUSTER, Failed, expect, mlp, run
 
+from kube_access import apply_crds
+
 JOBSET = "jobset.sigs.k8s.io"  # what their labels and annotations begin with
 WEBHOOK_PORT = 29443
 # Their pods find each other by the names that JobSet's own Service gives them, and stay while ours come and go.
@@ -33,8 +35,7 @@ class JobSets:
             "bash", bed.directory, CLUSTER, address)
         self.url = f"https://{address}:{WEBHOOK_PORT}"
         self.authority = base64.b64encode((bed.directory / "pki/ca.crt").read_bytes()).decode()
-        run("kubectl", "apply", "--server-side", "-f", CACHE / "bin/jobsets.yaml")
-        run("kubectl", "wait", "--for", "condition=Established", "--timeout", "30s", "-f", CACHE / "bin/jobsets.yaml")
+        apply_crds(CACHE / "bin/jobsets.yaml")
         (self.directory / "config.json").write_text(json.dumps({
             "apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration",
             "leaderElection": {"leaderElect": False}, "internalCertManagement": {"enable": False},

@@ -19,6 +19,7 @@ import operator_bed as bed
 from operator_process import until
 
 import history as h
+import kube_access
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CACHE = pathlib.Path(os.environ.get("COXSWAIN_CACHE", pathlib.Path.home() / ".cache/coxswain"))
@@ -168,9 +169,7 @@ def main():
     if built.returncode:
         return built.returncode
     kubeconfig = os.environ["KUBECONFIG"]
-    subprocess.run(["kubectl", "apply", "-f", CRD], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["kubectl", "wait", "--for", "condition=Established", "--timeout", "30s", "-f",
-                    CRD], check=True, stdout=subprocess.DEVNULL)
+    kube_access.apply_crds(CRD)
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         stack.callback(subprocess.run, ["kubectl", "delete", "-f", CRD], check=True,
                        stdout=subprocess.DEVNULL)

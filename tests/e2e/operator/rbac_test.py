@@ -315,12 +315,6 @@ def check_removed(case, proxy, failures):
     print(f"  {str(case.removed):42} {count:4} refusals, {case.outcome}")
 
 
-def kubectl(*verb):
-    """Of the gang schedulers' CRDs."""
-    subprocess.run(["kubectl", *verb, "-f", str(ROOT / "tests/cluster/crds")], check=True,
-                   capture_output=True, timeout=60)
-
-
 def report(failures):
     for failure in failures:
         print("FAILED:", failure)
@@ -335,8 +329,8 @@ def main():
     base = [pair for pairs in sections.values() for pair in pairs]
     granted = [*base, *leases]
     failures = check_text(granted)
-    kubectl("apply")
-    kubectl("wait", "--for", "condition=Established", "--timeout", "30s")
+    crds = ROOT / "tests/cluster/crds"  # of the gang schedulers
+    kube_access.apply_crds(crds)
     everywhere = Case([f"{RUN}-all"], f"{RUN}-all-home", base, leases, everywhere=True)
     named = Case([f"{RUN}-a", f"{RUN}-b"], f"{RUN}-home", base, leases)
     without = [Case([f"{RUN}-{n}"], f"{RUN}-{n}", [p for p in base if p != pair],
@@ -356,7 +350,8 @@ def main():
                 check_removed(case, bench.proxy, failures)
         finally:
             bench.close()
-            kubectl("delete")  # other tests begin without them
+            # Other tests begin without them.
+            subprocess.run(["kubectl", "delete", "-f", crds], check=True, capture_output=True, timeout=60)
     return report(failures)
 
 
