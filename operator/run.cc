@@ -15,6 +15,7 @@
 
 #include "operator/cluster/local_cluster.h"
 #include "operator/inspect/story_file.h"
+#include "operator/open_files.h"
 #include "operator/reconciler.h"
 #include "operator/run_output.h"
 #include "trainer/contract/error.h"
@@ -208,6 +209,8 @@ std::unique_ptr<cluster::HostPool> open_hosts(const job::TrainingJob& job,
 }  // namespace
 
 int run_job(const job::TrainingJob& job, const RunOptions& options) {
+  if (options.hosts.empty())
+    allow_open_files(job.spec.worker.replicas * job::slots_per_worker(job.spec));
   contract::SignalQueue signals(stopping_signals());
   const RunDirectory run_dir(options.run_dir, job.metadata.name);
   job::TrainingJob mapped = cluster::with_volumes(job, options.volumes);

@@ -17,9 +17,9 @@
 #include "trainer/contract/printable.h"
 #include "trainer/contract/program/output_file.h"
 #include "trainer/contract/worker/json_fields.h"
-#include "trainer/onnx/file.h"
 #include "trainer/onnx/format.h"
 #include "trainer/onnx/network.h"
+#include "trainer/run_files.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/model_state.h"
 #include "trainer/train/predictions.h"
@@ -129,18 +129,14 @@ std::string onnx_of(const checkpoint::Loaded& loaded) {
 
 std::string format_of(const CommandLine& line) {
   if (!line.format.empty()) return line.format;
-  if (onnx::is_onnx(line.output)) return "onnx";
-  return has_extension(line.output, ".npz") ? "npz" : "safetensors";
-}
-
-// What is put there would be lost with the checkpoint, or the checkpoint with what is replaced.
-void require_outside_checkpoint(const std::filesystem::path& output) {
-  std::error_code ignored;
-  const std::filesystem::path folder = output.has_parent_path() ? output.parent_path() : ".";
-  if (!std::filesystem::exists(folder / checkpoint::kManifestFile, ignored)) return;
-  throw Error(ExitCode::kUsage,
-              fmt::format("--output \"{}\" is within a checkpoint: name a file elsewhere",
-                          printable(output.native(), kLongestPath)));
+  for (const char* format : {"safetensors", "npz", "onnx"})
+    if (has_extension(line.output, fmt::format(".{}", format))) return format;
+  if (!std::filesystem::path(line.output).has_extension()) return "safetensors";
+  throw Error(
+      ExitCode::kUsage,
+      fmt::format("--output \"{}\" ends neither in .safetensors, .npz nor .onnx: give one of "
+                  "these, or say --format",
+                  printable(line.output, kLongestPath)));
 }
 
 }  // namespace
@@ -148,10 +144,10 @@ void require_outside_checkpoint(const std::filesystem::path& output) {
 // The model's tensors, verified, as other programs read them.
 int run_export(const CommandLine& line) {
   require_output_file("--output", line.output);
-  require_outside_checkpoint(line.output);
+  require_no_file_of_a_run("--output", line.output);
+  const std::string format = format_of(line);
   const checkpoint::Loaded loaded = load_checkpoint(line.checkpoint);
   checkpoint::PosixFileSystem files;
-  const std::string format = format_of(line);
   if (format == "npz") {
     checkpoint::export_npz(files, loaded.contents.model, line.output);
   } else if (format == "onnx") {

@@ -128,7 +128,7 @@ void add_command(CLI::App& app, CommandLine& line, Run& chosen, const std::strin
     command
         ->add_option("--format", line.format,
                      "safetensors, npz (NumPy's), or onnx, with the model; without it as the "
-                     "file's name ends, else safetensors")
+                     "file's name ends, safetensors where it has no ending")
         ->check(CLI::IsMember({"safetensors", "npz", "onnx"}));
   }
   if (name == "report") {

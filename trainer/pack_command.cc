@@ -11,6 +11,7 @@
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/folder_index.h"
 #include "trainer/data/pack.h"
+#include "trainer/run_files.h"
 
 namespace coxswain {
 
@@ -63,8 +64,10 @@ data::PackOptions options_of(const CommandLine& line, const contract::TrainerCon
 
 void pack_part(const CommandLine& line, bool is_training, const fs::path& to) {
   const contract::TrainerConfig source = source_of(line);
-  for (const fs::path& file : {to, fs::path(to).replace_extension(".idx")})
+  for (const fs::path& file : {to, fs::path(to).replace_extension(".idx")}) {
     require_output_file("--to", file);
+    require_no_file_of_a_run("--to", file);
+  }
   const auto dataset = is_training ? open_training_set(source) : open_test_set(source);
   const auto files = data::pack(*dataset, to, options_of(line, source), progress_of(to.filename()));
   std::uintmax_t bytes = 0;

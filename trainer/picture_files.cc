@@ -1,5 +1,7 @@
 #include "trainer/picture_files.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "trainer/data/file_bytes.h"
@@ -12,8 +14,12 @@ namespace {
 class PictureFiles final : public data::Dataset {
  public:
   PictureFiles(std::vector<std::filesystem::path> paths, const data::PictureOptions& options,
-               const tensor::Shape& shape, std::int64_t classes)
-      : paths_(std::move(paths)), options_(options), shape_(shape), classes_(classes) {}
+               const tensor::Shape& shape, std::int64_t classes, data::Preprocessing evaluation)
+      : paths_(std::move(paths)),
+        options_(options),
+        shape_(shape),
+        classes_(classes),
+        evaluation_(std::move(evaluation)) {}
 
   std::int64_t size() const override { return std::ssize(paths_); }
   tensor::Shape sample_shape() const override { return shape_; }
@@ -28,10 +34,22 @@ class PictureFiles final : public data::Dataset {
                          .least_side = options_.least_side},
                         scratch);
     if (!decoded.problem.empty()) throw data::BadSample(decoded.problem);
+    require_fitting(decoded.shape);
     return {decoded.shape, scratch};
   }
 
  private:
+  // Where the steps don't make them one size, those of the training are what the network takes.
+  void require_fitting(const tensor::Shape& shape) const {
+    const tensor::Shape made = augment::result_of(evaluation_, shape);
+    const tensor::Shape taken = augment::result_of(evaluation_, shape_);
+    if (made == taken) return;
+    throw data::BadSample(
+        fmt::format("of {}x{} becomes {}x{}, and the network takes {}x{}: resize it to {}x{}, the "
+                    "size of the training images",
+                    shape.w, shape.h, made.w, made.h, taken.w, taken.h, shape_.w, shape_.h));
+  }
+
   const std::filesystem::path& path(std::int64_t id) const {
     return paths_[static_cast<std::size_t>(id)];
   }
@@ -40,15 +58,17 @@ class PictureFiles final : public data::Dataset {
   const data::PictureOptions options_;
   const tensor::Shape shape_;
   const std::int64_t classes_;
+  const data::Preprocessing evaluation_;
 };
 
 }  // namespace
 
 std::unique_ptr<data::Dataset> open_picture_files(std::vector<std::filesystem::path> paths,
                                                   const data::PictureOptions& options,
-                                                  const tensor::Shape& shape,
-                                                  std::int64_t classes) {
-  return std::make_unique<PictureFiles>(std::move(paths), options, shape, classes);
+                                                  const tensor::Shape& shape, std::int64_t classes,
+                                                  data::Preprocessing evaluation) {
+  return std::make_unique<PictureFiles>(std::move(paths), options, shape, classes,
+                                        std::move(evaluation));
 }
 
 }  // namespace coxswain

@@ -95,7 +95,8 @@ int run_predict(const CommandLine& line) {
   const std::int64_t classes = classes_of(loaded);
   const std::vector<fs::path> paths(line.images.begin(), line.images.end());
   const auto dataset =
-      open_picture_files(paths, test_picture_options(config), picture_shape_of(loaded), classes);
+      open_picture_files(paths, test_picture_options(config), picture_shape_of(loaded), classes,
+                         train::evaluation_steps(options));
   const graph::Graph graph = train::build_graph(
       options, augment::result_of(train::evaluation_steps(options), dataset->sample_shape()),
       classes, 0);

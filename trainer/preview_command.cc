@@ -12,6 +12,7 @@
 #include "trainer/picture/decode.h"
 #include "trainer/picture/encode.h"
 #include "trainer/picture/sheet.h"
+#include "trainer/run_files.h"
 #include "trainer/train/batch_source.h"
 #include "trainer/train/start_up.h"
 
@@ -83,6 +84,7 @@ void require_drawable(const tensor::Shape& sample, int count) {
 
 int run_preview(const CommandLine& line) {
   require_output_file("--out", line.preview.out);
+  require_no_file_of_a_run("--out", line.preview.out);
   const contract::TrainerConfig config = read_configuration(line).config;
   const PreviewFlags& flags = line.preview;
   const auto dataset = flags.evaluation ? open_test_set(config) : open_training_set(config);

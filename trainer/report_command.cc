@@ -11,6 +11,7 @@
 #include "trainer/report/html_report.h"
 #include "trainer/report/timeline_words.h"
 #include "trainer/report_files.h"
+#include "trainer/run_files.h"
 
 namespace coxswain {
 
@@ -79,7 +80,10 @@ report::RunHistory history_of(const fs::path& directory) {
 }
 
 int run_report(const CommandLine& line) {
-  if (!line.output.empty()) require_output_file("--output", line.output);
+  if (!line.output.empty()) {
+    require_output_file("--output", line.output);
+    require_no_file_of_a_run("--output", line.output);
+  }
   const fs::path written = write_html_report(line.directory, line.output);
   fmt::print("{}\n", printable(written.native(), kLongestPath));
   return 0;

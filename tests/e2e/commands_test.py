@@ -196,6 +196,16 @@ class CommandsTest(unittest.TestCase):
                             str(BIN / "coxswain-trainer"), "preview", "--out", "x.png", "--model=mlp",
                             "--data.format=synthetic")
 
+    def test_a_limit_of_open_files(self):
+        self.assert_refused(65, r"\[run\] 40 files may be open at once \(ulimit -n\), and 2 ranks take 80: raise",
+                            "/usr/bin/prlimit", "--nofile=40", str(BIN / "coxswain"), "run", "-f", "job.yaml")
+
+    def test_a_soft_limit_of_open_files_is_raised(self):
+        (self.place / "short.yaml").write_text(GOOD.replace("model: mlp", "steps: 2, model: mlp"))
+        done = subprocess.run(["/usr/bin/prlimit", "--nofile=20:1000", BIN / "coxswain", "run", "-f", "short.yaml"],
+                              cwd=self.place, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_file_takes_the_place_of_files_alone(self):
         """Were there a link, a FIFO or a device, a rename would put the file in its place."""
         small = ("--model=mlp", "--data.format=synthetic", "--data.shape=[1,6,6]", "--data.classes=4",

@@ -75,6 +75,20 @@ class ExportTest(unittest.TestCase):
             self.assertIn("is within a checkpoint: name a file elsewhere", done.stderr)
         self.assertEqual(sorted((file.name, file.read_bytes()) for file in checkpoint.iterdir()), before)
 
+    def test_files_of_a_run_and_endings_of_others_are_refused(self):
+        self.train("mlp")
+        latest = self.place / "mlp" / "LATEST"
+        before = latest.read_bytes()
+        for output, why in (("mlp/LATEST", "has a name that a run gives its own files"),
+                            ("x.pt", "ends neither in .safetensors, .npz nor .onnx")):
+            done = self.run_trainer("export", "--checkpoint", "mlp", "--output", output)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(why, done.stderr)
+        self.assertEqual(latest.read_bytes(), before)
+        self.assertFalse((self.place / "x.pt").exists())
+        self.assertEqual(of_safetensors(self.export("mlp", "weights")),
+                         of_safetensors(self.export("mlp", "x.pt", "--format", "safetensors")))
+
     def test_names_may_be_in_capitals(self):
         self.train("mlp")
         self.assertEqual(zipfile.is_zipfile(self.export("mlp", "MLP.NPZ")), True)

@@ -110,7 +110,7 @@ class PredictTest(unittest.TestCase):
         words.write_text("no picture")
         for code, holds, arguments in (
                 (65, "words.png: is neither JPEG nor PNG", [self.saved, words]),
-                (65, "other.png", [self.saved, other]),
+                (65, r"other\.png: of 30x30 .*: resize it to 28x28", [self.saved, other]),
                 (65, "nowhere.png", [self.saved, self.directory / "nowhere.png"]),
                 (65, "holds no checkpoint", [self.directory / "data", self.pictures[0]]),
                 (2, "IMAGES", [self.saved])):

@@ -65,6 +65,17 @@ struct KeepMark {
 std::string to_text(const KeepMark& mark);
 std::optional<KeepMark> parse_keep_mark(std::string_view text);
 
+// What is not yet whole: ".tmp-7-step-00001200.g7", ".tmp-7-LATEST", by the generation that makes
+// it.
+constexpr std::string_view kTemporaryPrefix = ".tmp-";
+
+// Hints for people and scripts: files that name the newest checkpoint and the best one.
+constexpr std::string_view kLatestFile = "LATEST";
+constexpr std::string_view kBestFile = "BEST";
+
+// Whether a file or directory of this name, beside checkpoints, is one of theirs.
+bool is_own_name(std::string_view name);
+
 // CRC-32 (zlib's) of a chunk, and of two byte sequences one after the other.
 std::uint32_t checksum(std::span<const std::byte> bytes);
 std::uint32_t combine_checksums(std::uint32_t first, std::uint32_t second,

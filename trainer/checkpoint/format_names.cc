@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "trainer/checkpoint/format.h"
 
@@ -84,6 +85,13 @@ std::optional<RunMark> mark_of_run(const std::vector<std::string>& names, std::i
     last = {.generation = *began, .job_uid = std::string(rest.substr(rest.empty() ? 0 : 1))};
   }
   return last;
+}
+
+bool is_own_name(std::string_view name) {
+  return name == kLatestFile || name == kBestFile || parse_checkpoint_name(name) ||
+         parse_keep_mark(name) || parse_numbered(name, kClaimPrefix) ||
+         mark_of_run({std::string(name)}, std::numeric_limits<std::int64_t>::max()) ||
+         name.starts_with(kTemporaryPrefix);
 }
 
 }  // namespace coxswain::checkpoint

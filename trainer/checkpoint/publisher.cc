@@ -17,10 +17,6 @@ namespace {
 
 using Path = std::filesystem::path;
 
-constexpr std::string_view kTemporaryPrefix = ".tmp-";
-constexpr std::string_view kLatestFile = "LATEST";
-constexpr std::string_view kBestFile = "BEST";
-
 // Whose temporary file or folder this is: ".tmp-7-step-00001200.g7", ".tmp-7-LATEST".
 std::optional<std::int64_t> temporary_generation(std::string_view name) {
   const auto end = name.find('-', kTemporaryPrefix.size());

@@ -19,6 +19,7 @@ namespace {
 using Path = std::filesystem::path;
 
 constexpr auto kNewest = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMostHintBytes = 200;
 
 template <typename Texts>
 std::string joined(const Texts& texts, std::string_view separator) {
@@ -158,11 +159,15 @@ std::optional<std::string> job_of_last_run(const Path& directory) {
 
 namespace {
 
+std::int64_t first_generation(const std::vector<std::string>& entries, Runs runs) {
+  const auto last = runs == Runs::kLast ? mark_of_run(entries, kNewest) : std::nullopt;
+  return last.value_or(RunMark{}).generation;
+}
+
 // Newest first.
 std::vector<CheckpointName> checkpoints_of(FileSystem& files, const Path& directory, Runs runs) {
   const auto entries = files.list(directory).value_or(std::vector<std::string>());
-  const auto last = runs == Runs::kLast ? mark_of_run(entries, kNewest) : std::nullopt;
-  const std::int64_t first = last.value_or(RunMark{}).generation;
+  const std::int64_t first = first_generation(entries, runs);
   std::vector<CheckpointName> names;
   for (const std::string& entry : entries) {
     const auto name = parse_checkpoint_name(entry);
@@ -198,6 +203,26 @@ std::optional<Loaded> load_where(const Path& directory,
   }
   if (refusals.volume_failed()) throw_unread(refusals, directory);
   return std::nullopt;
+}
+
+std::optional<std::string> lost_latest(const Path& directory, Runs runs) {
+  PosixFileSystem files;
+  const auto entries = files.list(directory).value_or(std::vector<std::string>());
+  if (std::ranges::find(entries, kLatestFile) == entries.end()) return std::nullopt;
+  std::string text;
+  try {
+    OpenFile file = files.open(directory / kLatestFile);
+    text.resize(std::min<std::size_t>(file.bytes, kMostHintBytes));
+    if (!read_exactly(files, file, std::as_writable_bytes(std::span(text)))) return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const std::string name = text.substr(0, text.find('\n'));
+  const auto named = parse_checkpoint_name(name);
+  const bool is_there = std::ranges::find(entries, name) != entries.end();
+  if (!named || is_there || named->generation < first_generation(entries, runs))
+    return std::nullopt;
+  return name;
 }
 
 Loaded load_from(const Path& path) {

@@ -36,6 +36,11 @@ std::optional<Loaded> load_latest(FileSystem& files, const std::filesystem::path
                                   Runs runs = Runs::kAll);
 std::optional<Loaded> load_latest(const std::filesystem::path& directory, Runs runs = Runs::kAll);
 
+// The checkpoint of these runs that LATEST names, where it is gone: somebody took it away. Nothing
+// where LATEST names none: it is a hint.
+std::optional<std::string> lost_latest(const std::filesystem::path& directory,
+                                       Runs runs = Runs::kAll);
+
 // The newest, as above and of any run, whose state is what is looked for; damaged ones are passed
 // over. Nothing when there is none. Throws Error (74) when the volume failed at one.
 std::optional<Loaded> load_where(const std::filesystem::path& directory,

@@ -42,11 +42,15 @@ void require_one_kind(const Dataset& training, const Dataset& test,
   const tensor::Shape shape = augment::result_of(training_steps, training.sample_shape());
   const tensor::Shape test_shape = augment::result_of(test_steps, test.sample_shape());
   if (shape == test_shape && training.classes() == test.classes()) return;
+  const bool differ_in_size = shape.c == test_shape.c && training.classes() == test.classes();
   throw Error(
       ExitCode::kBadInput,
-      fmt::format("[data] training images are {} in {} classes, test images {} in {}: set "
+      fmt::format("[data] training images are {} in {} classes, test images {} in {}: {}set "
                   "data.path and data.evalPath to parts of one set",
-                  shape_text(shape), training.classes(), shape_text(test_shape), test.classes()));
+                  shape_text(shape), training.classes(), shape_text(test_shape), test.classes(),
+                  differ_in_size ? "let data.augment, and data.evalAugment where it is given, make "
+                                   "them one size (as resize and centre-crop do), or "
+                                 : ""));
 }
 
 }  // namespace coxswain::data

@@ -39,6 +39,16 @@ checkpoint::Loaded load_named(const TrainOptions& options, const data::Dataset& 
   return std::move(*loaded);
 }
 
+// A run that loses all it has done begins anew when somebody says so, not unasked.
+[[noreturn]] void throw_lost(const std::filesystem::path& directory, const std::string& latest) {
+  throw Error(
+      ExitCode::kBadInput,
+      fmt::format("[checkpoint] {0}: LATEST names {1}, and no checkpoint is there any more: "
+                  "restore one, or to begin anew remove {0}/LATEST or set "
+                  "checkpoint.resume: false",
+                  directory.string(), latest));
+}
+
 }  // namespace
 
 bool begins_run(const TrainOptions& options) {
@@ -49,13 +59,21 @@ bool begins_run(const TrainOptions& options) {
 }
 
 std::optional<checkpoint::Loaded> load_checkpoint(const TrainOptions& options,
-                                                  const data::Dataset& training, bool new_run) {
+                                                  const data::Dataset& training, bool new_run,
+                                                  std::vector<std::string>& notes) {
   const CheckpointOptions& from = options.checkpoint;
   if (!new_run && !from.directory.empty()) {
     const bool of_any = from.resume && !from.begins_from_one();
-    auto loaded = checkpoint::load_latest(
-        from.directory, of_any ? checkpoint::Runs::kAll : checkpoint::Runs::kLast);
+    const auto runs = of_any ? checkpoint::Runs::kAll : checkpoint::Runs::kLast;
+    auto loaded = checkpoint::load_latest(from.directory, runs);
+    const auto lost = checkpoint::lost_latest(from.directory, runs);
+    if (lost && !loaded) throw_lost(from.directory, *lost);
+    if (lost)
+      loaded->refused.insert(loaded->refused.begin(), *lost + ": gone, though LATEST names it");
     if (loaded) return loaded;
+    if (options.attempt > 0)
+      notes.push_back(fmt::format("attempt {} finds no checkpoint of this run in {}",
+                                  options.attempt, from.directory.string()));
   }
   // A later attempt whose run has saved nothing yet begins there again.
   if (from.begins_from_one()) return load_named(options, training);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "trainer/checkpoint/reader.h"
 #include "trainer/data/dataset.h"
@@ -15,8 +17,10 @@ bool begins_run(const TrainOptions& options);
 
 // What this start goes on from: the newest checkpoint, unless it begins a new run, or the one that
 // checkpoint.from names. Nothing: there is none. Throws Error (65) where the named one is not
-// there.
+// there, and where LATEST says that there were some and all are gone. Notes a later attempt for
+// which nothing was saved.
 std::optional<checkpoint::Loaded> load_checkpoint(const TrainOptions& options,
-                                                  const data::Dataset& training, bool new_run);
+                                                  const data::Dataset& training, bool new_run,
+                                                  std::vector<std::string>& notes);
 
 }  // namespace coxswain::train

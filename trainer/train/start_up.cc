@@ -163,7 +163,7 @@ class StartUp {
 
   // Rank 0 reads and verifies; the others, which may not have the volume, get what it read.
   void load(bool new_run) {
-    if (leads_) loaded_ = load_checkpoint(options_, with_.training, new_run);
+    if (leads_) loaded_ = load_checkpoint(options_, with_.training, new_run, notes());
     saved_ = of_rank_0(loaded_ ? std::optional(loaded_->contents.state) : std::nullopt);
   }
 

@@ -41,9 +41,11 @@ TEST(DatasetIdentity, of_both_sets_must_be_of_one_kind) {
     return error_of([&] { require_one_kind(*training, *test); });
   };
   EXPECT_EQ(refusal({1, 1, 6, 4}, 10),  // as many pixels
-            "65 [data] training images are 1x4x6 in 10 classes, test images 1x6x4 in 10: set "
-            "data.path and data.evalPath to parts of one set");
-  EXPECT_THAT(refusal({1, 1, 4, 6}, 9), testing::HasSubstr("test images 1x4x6 in 9"));
+            "65 [data] training images are 1x4x6 in 10 classes, test images 1x6x4 in 10: let "
+            "data.augment, and data.evalAugment where it is given, make them one size (as resize "
+            "and centre-crop do), or set data.path and data.evalPath to parts of one set");
+  EXPECT_THAT(refusal({1, 1, 4, 6}, 9),
+              testing::HasSubstr("test images 1x4x6 in 9: set data.path"));
   EXPECT_NO_THROW(require_one_kind(*training, *make_synthetic({1, 1, 4, 6}, 10, 9, 8)));
 }
 

@@ -13,6 +13,7 @@ namespace coxswain::train {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Names = std::set<std::string>;
 
 // What a second start does with what a first one left.
@@ -155,7 +156,9 @@ TEST_F(SecondStart, from_a_named_checkpoint_is_a_run_of_its_own) {
 TEST_F(SecondStart, from_a_checkpoint_that_is_not_there_is_refused) {
   run(options_, world_);
   options_.checkpoint.from_epoch = 2;
-  const auto outcomes = run_ranks(options_, world_);
+  World alone = world_;
+  alone.size = 1;
+  const auto outcomes = run_ranks(options_, alone);
   EXPECT_EQ(outcomes[0].code, ExitCode::kBadInput);
   EXPECT_THAT(outcomes[0].error, HasSubstr("holds no whole checkpoint of the end of epoch 2"));
 }
@@ -176,6 +179,52 @@ TEST_F(SecondStart, takes_the_checkpoint_before_a_damaged_one_and_says_so) {
   const CheckpointDirectory other;
   options_.checkpoint.directory = other.path();
   EXPECT_EQ(difference(resumed.weights, run(options_, world_).weights), "");
+}
+
+// A run whose checkpoints were taken away does not begin anew unasked.
+TEST_F(SecondStart, is_refused_where_all_that_was_saved_is_gone) {
+  World stopped = world_;
+  stopped.hooks = stop_after(0, 4);
+  run(options_, stopped);
+  std::filesystem::remove_all(directory_.path() / "step-00000005.g1");
+  options_.attempt = 1;
+  World alone = world_;
+  alone.size = 1;
+  const auto outcomes = run_ranks(options_, alone);
+  EXPECT_EQ(outcomes[0].code, ExitCode::kBadInput);
+  EXPECT_THAT(outcomes[0].error,
+              HasSubstr("LATEST names step-00000005.g1, and no checkpoint is there any more"));
+  std::filesystem::remove(directory_.path() / "LATEST");
+  EXPECT_EQ(run(options_, world_).told.started[0].first_step, 0);
+}
+
+TEST_F(SecondStart, without_resume_begins_anew_where_all_that_was_saved_is_gone) {
+  run(options_, world_);
+  std::filesystem::remove_all(directory_.path() / "step-00000024.g1");
+  options_.checkpoint.resume = false;
+  EXPECT_EQ(run(options_, world_).told.started[0].first_step, 0);
+}
+
+TEST_F(SecondStart, says_that_the_newest_checkpoint_is_gone) {
+  for (const std::int64_t step : {5, 9}) {
+    World stopped = world_;
+    stopped.hooks = stop_after(0, step == 5 ? 4 : 3);
+    run(options_, stopped);
+  }
+  std::filesystem::remove_all(directory_.path() / "step-00000009.g2");
+  const Outcome resumed = run(options_, world_);
+  EXPECT_EQ(resumed.told.started[0].first_step, 5);
+  EXPECT_THAT(resumed.told.notes(),
+              HasSubstr("passed over step-00000009.g2: gone, though LATEST names it"));
+}
+
+TEST_F(SecondStart, says_that_a_later_attempt_finds_nothing_saved) {
+  const std::string note = "attempt 1 finds no checkpoint of this run in ";
+  EXPECT_THAT(run(options_, world_).told.notes(), Not(HasSubstr(note)));
+  const CheckpointDirectory other;
+  options_.checkpoint.directory = other.path();
+  options_.attempt = 1;
+  EXPECT_THAT(run(options_, world_).told.notes(), HasSubstr(note));
 }
 
 TEST_F(SecondStart, is_refused_on_every_rank_when_an_identity_key_changed) {
