@@ -14,6 +14,7 @@
 #include "trainer/contract/rfc3339.h"
 #include "trainer/contract/worker/run_files.h"
 #include "trainer/report_files.h"
+#include "trainer/run_files.h"
 
 namespace coxswain {
 
@@ -47,6 +48,18 @@ void require_directory(const std::filesystem::path& directory, const char* key) 
                           key));
 }
 
+// `below`: a place in it, of a file or directory that the user named.
+void require_place(const std::filesystem::path& directory, const std::filesystem::path& below,
+                   const char* key) {
+  require_directory(directory, key);
+  const std::string first = below.lexically_normal().begin()->string();
+  if (is_name_of_a_run(first))
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[config] {}: \"{}\" is a name that a run gives its own files: give "
+                            "another",
+                            key, first));
+}
+
 // Before the first step, not after the last one of the timeline.
 void require_writable(const std::filesystem::path& file) {
   std::error_code error;
@@ -66,9 +79,10 @@ Reports::Reports(const std::string& log_format, const std::optional<contract::Wo
       bar_(sink_, {}),
       json_(sink_, json_options(env)) {
   if (wants_page_) require_directory(directory, "report.html");
-  if (!config.tensorboard.empty()) require_directory(directory, "report.tensorboard");
+  if (!config.tensorboard.empty())
+    require_place(directory, config.tensorboard, "report.tensorboard");
   if (!config.timeline.empty()) {
-    require_directory(directory, "report.timeline");
+    require_place(directory, config.timeline, "report.timeline");
     require_writable(directory / config.timeline);
   }
   std::vector<std::reference_wrapper<train::Observer>> all;

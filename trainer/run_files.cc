@@ -11,10 +11,6 @@ namespace coxswain {
 
 namespace {
 
-bool is_name_of_a_run(const std::string& name) {
-  return checkpoint::is_own_name(name) || name == report::kHistoryFile;
-}
-
 // Empty: nothing is lost there.
 std::string_view obstacle(const std::filesystem::path& output) {
   if (is_name_of_a_run(output.filename().string()))
@@ -27,6 +23,10 @@ std::string_view obstacle(const std::filesystem::path& output) {
 }
 
 }  // namespace
+
+bool is_name_of_a_run(const std::string& name) {
+  return checkpoint::is_own_name(name) || name == report::kHistoryFile;
+}
 
 void require_no_file_of_a_run(std::string_view flag, const std::filesystem::path& output) {
   constexpr std::size_t kMostCharacters = 300;

@@ -27,6 +27,7 @@
 #include "trainer/train/async_loop.h"
 #include "trainer/train/parameter_server_strategy.h"
 #include "trainer/train/training_loop.h"
+#include "trainer/unexpected_error.h"
 
 namespace coxswain {
 
@@ -148,8 +149,7 @@ class RankProcess {
       leave({ExitCode::kInternal, "[train] out of memory: lower batchSize, or give it more"},
             "OutOfMemory");
     } catch (const std::exception& error) {
-      leave({ExitCode::kInternal, fmt::format("[train] internal error: {}", error.what())},
-            reason_of(ExitCode::kInternal));
+      leave({ExitCode::kInternal, "[train] " + words_of(error)}, reason_of(ExitCode::kInternal));
     }
   }
 

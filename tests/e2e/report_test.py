@@ -94,6 +94,12 @@ class ReportTest(unittest.TestCase):
             self.assertEqual(done.returncode, 65, done.stdout)
             self.assertIn("give checkpoint.path", done.stderr)
 
+    def test_files_of_the_run_are_no_places(self):
+        for flag in ("--report.tensorboard=LATEST", "--report.timeline=./history.jsonl"):
+            done = self.train(flag)
+            self.assertEqual(done.returncode, 65, done.stdout)
+            self.assertIn("is a name that a run gives its own files: give another", done.stderr)
+
     def test_a_page_tells_how_an_attempt_ended(self):
         self.die_and_go_on("--report.html=true", "--report.oneRankRate=measure", "--report.timeline=steps.json",
                            "--report.timelineSteps=10-12")

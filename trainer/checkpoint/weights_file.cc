@@ -167,7 +167,8 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::string model_name(std::string_view foreign) {
-  for (const std::string_view prefix : {"arg:", "aux:", "module."})
+  // DataParallel around torch.compile, or the other way round.
+  for (const std::string_view prefix : {"arg:", "aux:", "module.", "_orig_mod.", "module."})
     if (foreign.starts_with(prefix)) foreign.remove_prefix(prefix.size());
   for (const auto& [theirs, ours] : kEnds)
     if (foreign.ends_with(theirs))

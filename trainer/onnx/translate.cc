@@ -97,9 +97,11 @@ Translator::Translator(const Model& model, std::optional<tensor::Shape> input)
       has_channels_last_(has_channels_last(model)),
       builder_(input ? *input : shape_of_port(model, has_channels_last_)),
       is_own_input_(!input) {
-  constexpr std::int64_t kOldest = 9;
+  constexpr std::int64_t kOldest = 7;  // earlier ones broadcast by attributes
   if (model.opset < kOldest)
-    refuse(model, fmt::format("is of opset {}, {} and later are read", model.opset, kOldest));
+    refuse(model, fmt::format("is of opset {}, {} and later are read: convert it with "
+                              "onnx.version_converter.convert_version(model, {})",
+                              model.opset, kOldest, kOldest));
   constexpr std::int64_t kNewest = 28;  // later ones may give a known name another meaning
   if (model.opset > kNewest)
     refuse(model, fmt::format("is of opset {}, {} is the newest that is read: export it with "

@@ -77,6 +77,9 @@ TEST(WeightsFile, may_be_what_export_writes) {
 TEST(WeightsFile, names_are_the_models) {
   for (const auto& [theirs, ours] : {std::pair("conv1.weight", "conv1.weight"),
                                      {"module.layer1.0.bn1.bias", "layer1.0.bn1.bias"},
+                                     {"_orig_mod.conv1.weight", "conv1.weight"},
+                                     {"_orig_mod.module.conv1.weight", "conv1.weight"},
+                                     {"module._orig_mod.conv1.weight", "conv1.weight"},
                                      {"arg:stage1_unit1_conv1_weight", "stage1_unit1_conv1.weight"},
                                      {"arg:bn_data_beta", "bn_data.bias"},
                                      {"aux:bn1_moving_var", "bn1.running_var"},

@@ -127,6 +127,15 @@ TEST(Onnx, both_exporters_of_pytorch_give_one_network) {
   EXPECT_EQ(text("branches-dynamo"), text("branches-torchscript"));
 }
 
+// As MXNet's exporter writes them: the operations of a network mean what they did.
+TEST(Onnx, of_opset_7_is_read) {
+  Model old = golden("plain-opset13");
+  const auto text = [](const Model& model) { return graph::to_text(translate(model).graph); };
+  const std::string expected = text(old);
+  old.opset = 7;
+  EXPECT_EQ(text(old), expected);
+}
+
 TEST(Onnx, in_a_checkpoint_is_the_network_without_its_weights) {
   for (const Line& line : lines()) {
     const Model model = golden(line.name);
