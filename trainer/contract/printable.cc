@@ -74,6 +74,17 @@ std::string printable(std::string_view text, std::size_t limit, std::string_view
   return result;
 }
 
+std::string well_formed(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+    result += length == 0 ? escaped(character) : std::string(character);
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
 std::string shortened(std::string_view text, std::size_t limit, std::string_view mark) {
   if (text.size() <= limit) return std::string(text);
   std::size_t end = limit > mark.size() ? limit - mark.size() : 0;

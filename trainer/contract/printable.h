@@ -12,6 +12,9 @@ namespace coxswain {
 // characters of `also` get a backslash.
 std::string printable(std::string_view text, std::size_t limit, std::string_view also = {});
 
+// The same text with bytes that are not UTF-8 written as \xNN: what JSON keeps unchanged.
+std::string well_formed(std::string_view text);
+
 // At most `limit` bytes: what is longer is cut between two characters and ends in `mark`.
 std::string shortened(std::string_view text, std::size_t limit, std::string_view mark = {});
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/contract/error.h"
+#include "trainer/contract/printable.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/file_bytes.h"
 #include "trainer/data/folder_index.h"
@@ -43,7 +44,12 @@ class ImageFolder final : public Dataset {
   std::int64_t size() const override { return index_.size(); }
   tensor::Shape sample_shape() const override { return shape_; }
   std::int64_t classes() const override { return std::ssize(index_.classes()); }
-  std::vector<std::string> class_names() const override { return index_.classes(); }
+  // As checkpoints keep them, and compare them on a resume.
+  std::vector<std::string> class_names() const override {
+    std::vector<std::string> names;
+    std::ranges::transform(index_.classes(), std::back_inserter(names), well_formed);
+    return names;
+  }
   std::int32_t label(std::int64_t id) const override { return index_.label(id); }
   std::string class_name(std::int32_t label) const override {
     return index_.classes()[static_cast<std::size_t>(label)];

@@ -15,6 +15,11 @@ struct Case {
   std::string_view shown;
 };
 
+TEST(WellFormed, text_stays_and_other_bytes_are_written_out) {
+  EXPECT_EQ(well_formed("caf\u00e9\n"), "caf\u00e9\n");
+  EXPECT_EQ(well_formed("caf\xe9\xc3"), "caf\\xe9\\xc3");
+}
+
 TEST(Printable, shows_what_a_terminal_could_obey_and_what_is_no_text) {
   const Case cases[] = {
       {"", ""},

@@ -158,6 +158,15 @@ TEST_F(ImageFolderTest, shows_odd_classes_on_one_line) {
             "fill it");
 }
 
+// A checkpoint's state holds text alone, and a resume compares the names with it.
+TEST_F(ImageFolderTest, names_classes_in_text) {
+  for (const char* part : {"train", "val"}) {
+    put(std::string(part) + "/cat/1.png");
+    put(std::string(part) + "/caf\xe9/1.png");
+  }
+  EXPECT_THAT(open()->class_names(), ElementsAre("caf\\xe9", "cat"));
+}
+
 TEST_F(ImageFolderTest, says_what_may_not_be_read) {
   put_small_set();
   fs::permissions(path(), fs::perms::all);
