@@ -17,6 +17,21 @@ World on_cuda(std::uint64_t seed) {
           }};
 }
 
+// Stopped in the midst, and resumed: the whole training's bits.
+void expect_to_go_on_bit_for_bit(TrainOptions options) {
+  const CheckpointDirectory all;
+  const CheckpointDirectory halves;
+  options.checkpoint.directory = all.path();
+  const Outcome whole = run(options, on_cuda(1));
+  options.checkpoint.directory = halves.path();
+  World world = on_cuda(2);
+  world.hooks = stop_after(0, 11);
+  run(options, world);
+  const Outcome rest = run(options, on_cuda(3));
+  EXPECT_EQ(difference(whole.weights, rest.weights), "");
+  EXPECT_EQ(difference(whole.slots, rest.slots), "");
+}
+
 TEST(CudaLoop, trains_as_on_the_reference) {
   const Outcome expected =
       run(mlp_options(), {.training = &small_images(), .test = &small_test_images()});
@@ -82,18 +97,7 @@ TEST_P(CudaLayerwiseLoop, trains_and_skips_as_on_the_reference) {
 }
 
 TEST_P(CudaLayerwiseLoop, goes_on_from_a_checkpoint_bit_for_bit) {
-  const CheckpointDirectory all;
-  const CheckpointDirectory halves;
-  TrainOptions options = layerwise_options(GetParam(), Precision::kFp16);
-  options.checkpoint.directory = all.path();
-  const Outcome whole = run(options, on_cuda(1));
-  options.checkpoint.directory = halves.path();
-  World world = on_cuda(2);
-  world.hooks = stop_after(0, 11);
-  run(options, world);
-  const Outcome rest = run(options, on_cuda(3));
-  EXPECT_EQ(difference(whole.weights, rest.weights), "");
-  EXPECT_EQ(difference(whole.slots, rest.slots), "");
+  expect_to_go_on_bit_for_bit(layerwise_options(GetParam(), Precision::kFp16));
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CudaLayerwiseLoop,
@@ -193,21 +197,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(CudaLoop, goes_on_from_a_checkpoint_bit_for_bit) {
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
     SCOPED_TRACE(word(precision));
-    const CheckpointDirectory all;
-    const CheckpointDirectory halves;
     TrainOptions options = mlp_options();
     options.precision = precision;
     if (precision == Precision::kFp16)
       options.loss_scaling = {.initial = 0x1.0p24, .dynamic = true};
-    options.checkpoint.directory = all.path();
-    const Outcome whole = run(options, on_cuda(1));
-    options.checkpoint.directory = halves.path();
-    World world = on_cuda(2);
-    world.hooks = stop_after(0, 11);
-    run(options, world);
-    const Outcome rest = run(options, on_cuda(3));
-    EXPECT_EQ(difference(whole.weights, rest.weights), "");
-    EXPECT_EQ(difference(whole.slots, rest.slots), "");
+    expect_to_go_on_bit_for_bit(options);
   }
 }
 
