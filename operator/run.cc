@@ -1,10 +1,13 @@
 #include "operator/run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -34,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 // and to each of it.
 constexpr milliseconds kOneWish{300};
 
-// The directory in which the processes of a run know of each other.
+// The directory in which the processes of a run know of each other: of one run at a time.
 class RunDirectory {
  public:
   RunDirectory(const std::filesystem::path& given, const std::string& job_name) {
@@ -46,6 +49,7 @@ class RunDirectory {
                     fmt::format("[run] --run-dir {}: {}", given.string(),
                                 error ? error.message() : "something else is there"));
       path_ = std::filesystem::absolute(given);
+      lock();
       return;
     }
     path_ = temporary_.emplace("coxswain-" + job_name).path();
@@ -53,8 +57,19 @@ class RunDirectory {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  // Some network file systems lock no directories: there nobody is kept out.
+  void lock() {
+    lock_ = contract::FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    throw Error(ExitCode::kBadInput,
+                fmt::format("[run] --run-dir {}: another run is under way there: wait for its end, "
+                            "or give another directory",
+                            path_.string()));
+  }
+
   std::filesystem::path path_;
   std::optional<contract::TemporaryDirectory> temporary_;
+  contract::FileDescriptor lock_;
 };
 
 int terminal_columns() {

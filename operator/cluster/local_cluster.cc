@@ -54,6 +54,15 @@ std::string local_tf_config(const job::TrainingJob& job, const std::string& text
   return config.dump();
 }
 
+// Those of an earlier run, or of who was here before in this attempt, would be taken for news.
+void remove_leftovers(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::remove_all(directory, error);
+  if (!error) return;
+  throw Error(ExitCode::kVolume,
+              fmt::format("[run] cannot remove {}: {}", directory.string(), error.message()));
+}
+
 bool is_free(int port) {
   const contract::FileDescriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in place{};
@@ -184,6 +193,7 @@ void LocalCluster::start(const job::TrainingJob& job, const job::WorkerId& id, i
       .directory = attempt_directory(id.attempt) / job::short_name(id.role, id.index),
       .slots = job::traits_of(id.role).slots(job.spec),
       .supervises = is_worker && !spec.command.empty()};
+  remove_leftovers(options.directory);
   std::optional<contract::ChildProcess> child;
   if (place_of_it != kHere) {
     options.node = options_.hosts->hosts()[static_cast<std::size_t>(place_of_it)].name;

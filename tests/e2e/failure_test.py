@@ -182,6 +182,32 @@ class FailureTest(unittest.TestCase):
                     run.wait(20)  # seconds; the grace is 60
                     self.assertIn(run.code, (75, -signal.SIGINT), run.errors())
 
+    def test_a_directory_of_runs_is_of_one_at_a_time_and_holds_nothing_of_the_last(self):
+        place = self.place / "directory"
+        place.mkdir()
+
+        def start(name, steps):
+            job = harness.JOB.format(data=self.data, **{**harness.DEFAULTS, "epochs": 50, "model": "mlp"})
+            (place / name).mkdir()
+            (place / name / "job.yaml").write_text(job.replace("epochs: 50", f"epochs: 50\n    steps: {steps}"))
+            return subprocess.Popen([harness.COXSWAIN, "run", "-f", "job.yaml", "--run-dir", "../run"],
+                                    cwd=place / name, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        for name, steps in (("first", 10), ("second", 40)):
+            out, err = start(name, steps).communicate(timeout=60)
+            self.assertEqual(json.loads(out.splitlines()[-1])["steps"], steps, err)
+        lasting = start("third", 100_000)
+        while not list(place.glob("third/coxswain-volumes/*/step-*")):
+            self.assertIsNone(lasting.poll())
+            time.sleep(0.05)
+        beside = start("fourth", 10)
+        _, err = beside.communicate(timeout=60)
+        self.assertEqual(beside.returncode, 65, err)
+        self.assertIn("another run is under way there", err)
+        lasting.terminate()
+        out, err = lasting.communicate(timeout=60)
+        self.assertEqual(lasting.returncode, 75, err)
+
     def test_a_closed_terminal_saves_too_unless_it_is_ignored(self):
         run = self.run_job(epochs=50)
         run.wait_for_step(10)
