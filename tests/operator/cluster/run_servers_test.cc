@@ -27,7 +27,7 @@ TEST(RunServers, are_the_first_cause_when_they_end_before_the_workers) {
   EXPECT_THAT(failed.errors(), HasSubstr("server-1 exit=65 Internal: failed as told"));
   JobRun run(kServersRun, {}, {{"FAKE_TRAIN", "late:0"}, {"FAKE_SERVER", "0"}});
   EXPECT_EQ(run.code(), 0) << run.errors();
-  EXPECT_THAT(run.errors(), HasSubstr("Restarting: server-1 exit=0"));
+  EXPECT_THAT(run.errors(), HasSubstr("Replacing: server-1 exit=0"));
   EXPECT_THAT(run.last_line(), HasSubstr("\"restarts\":1,"));
   run.expect_nothing_left();
 }

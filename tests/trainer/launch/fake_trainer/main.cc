@@ -8,8 +8,9 @@
 // save        waits for SIGUSR1, leaves with 75; with 71 on SIGTERM
 // plain       waits, signals as the system handles them
 // deaf        waits, and ignores both
-// `train` acts by the words of FAKE_TRAIN. `server` leaves with 0 on SIGTERM; server 1 of the first
-// attempt at once with FAKE_SERVER, where that is set. Both say what COXSWAIN_FAIL_POINT says.
+// `train` acts by the words of FAKE_TRAIN. `server` leaves with 0 on SIGTERM; the first server 1 of
+// the first attempt at once with FAKE_SERVER, where that is set. Both say what COXSWAIN_FAIL_POINT
+// says.
 // Whoever waits gives up after 60 s with code 99. Each writes its number to <run dir>/acts.
 
 #include <unistd.h>
@@ -89,7 +90,7 @@ int serve() {
   say_fail_point(env);
   std::cout << "server " << env.index << " of " << env.servers.size() << " listens" << std::endl;
   const auto told = contract::lookup_environment("FAKE_SERVER");
-  if (told && env.attempt == 0 && env.index == 1) {
+  if (told && env.attempt == 0 && env.incarnation == 0 && env.index == 1) {
     contract::TerminationMessage message;
     message.exit_code = std::stoi(*told);
     message.reason = "Internal";
