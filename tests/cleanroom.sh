@@ -44,7 +44,7 @@ in_the_room() {
   ' - "$WORK/root" "$ccache" "$@" </dev/null
 }
 
-# try COMMAND...: shows its last lines; more of them if it fails.
+# try COMMAND...: shows what is worth it of its lines; more of them if it fails.
 try() {
   local begin
   begin=$(now)
@@ -53,6 +53,7 @@ try() {
   room=$!
   wait "$room" || { tail -n 60 "$WORK/log" >&2; die "$* failed in a bare root"; }
   room=
+  grep '^coxswain: ' "$WORK/log" || true  # what it had to tell of a run, as why it was restarted
   tail -n 4 "$WORK/log"
   log "in a bare root: $* took $(since "$begin") s"
 }
