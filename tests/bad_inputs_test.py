@@ -526,7 +526,7 @@ def network_rows(files):
                             "has two inputs, x and y"),
         "B245 two outputs": (network(outputs=[LOGITS, network_port("b", ["N", 4, 6, 6])]),
                              "has 2 outputs: must be one"),
-        "B246 opset too old": (network(opset=7), "is of opset 7, 9 and later are read"),
+        "B246 opset too old": (network(opset=6), "is of opset 6, 7 and later are read"),
         "B247 opset too new": (network(opset=99), "is of opset 99, "),
     }
     for number, (name, (content, said)) in enumerate(contents.items()):
