@@ -63,16 +63,17 @@ void NcclSums::exchange_parts(const ReductionPlan& plan, const std::vector<tenso
   });
 }
 
-void NcclSums::exchange_sums(const float* sum, const tensor::Slice& to) {
+void NcclSums::give_to_all(const float* own, const tensor::Slice& all,
+                           const std::function<Share(int rank)>& share) {
+  const auto to = device_span(all);
   handle_.call("an exchange of sums", [&](ncclComm_t comm) {
     check_nccl(ncclGroupStart(), "exchanging sums");
     for (int peer = 0; peer < size_; ++peer) {
-      const Share share = share_of(peer, to.size());
-      unless_empty(share_of(rank_, to.size()).length, [&](std::size_t length) {
-        return ncclSend(sum, length, ncclFloat32, peer, comm, queue_.stream);
+      unless_empty(share(rank_).length, [&](std::size_t length) {
+        return ncclSend(own, length, ncclFloat32, peer, comm, queue_.stream);
       });
-      unless_empty(share.length, [&](std::size_t length) {
-        return ncclRecv(device_span(to).data() + share.first, length, ncclFloat32, peer, comm,
+      unless_empty(share(peer).length, [&](std::size_t length) {
+        return ncclRecv(to.data() + share(peer).first, length, ncclFloat32, peer, comm,
                         queue_.stream);
       });
     }
@@ -95,7 +96,7 @@ void NcclSums::sum_in_order(const ReductionPlan& plan, const std::vector<tensor:
     }
     backend::cuda::add_in_order(queue_, additions, shares, stride, own);
   }
-  exchange_sums(shares, parts[0]);
+  give_to_all(shares, parts[0], [&](int rank) { return share_of(rank, count); });
 }
 
 void NcclSums::sum_in_any_order(const std::vector<tensor::Slice>& parts) {
@@ -111,18 +112,8 @@ void NcclSums::sum_in_any_order(const std::vector<tensor::Slice>& parts) {
 }
 
 void NcclSums::gather(const tensor::Slice& own, const tensor::Slice& all) {
-  const auto length = static_cast<std::size_t>(own.size());
-  handle_.call("an exchange within a pass", [&](ncclComm_t comm) {
-    check_nccl(ncclGroupStart(), "exchanging within a pass");
-    for (int peer = 0; peer < size_; ++peer) {
-      check_nccl(ncclSend(device_span(own).data(), length, ncclFloat32, peer, comm, queue_.stream),
-                 "exchanging within a pass");
-      check_nccl(ncclRecv(device_span(all.range(peer * own.size(), own.size())).data(), length,
-                          ncclFloat32, peer, comm, queue_.stream),
-                 "exchanging within a pass");
-    }
-    check_nccl(ncclGroupEnd(), "exchanging within a pass");
-  });
+  give_to_all(device_span(own).data(), all,
+              [&](int rank) { return Share{rank * own.size(), own.size()}; });
 }
 
 }  // namespace coxswain::comm

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,7 +33,9 @@ class NcclSums {
   float* scratch(std::int64_t floats);
   void exchange_parts(const ReductionPlan& plan, const std::vector<tensor::Slice>& parts,
                       float* shares, std::int64_t stride);
-  void exchange_sums(const float* sum, const tensor::Slice& to);
+  // Every rank's share of `all`: this one's is `own`.
+  void give_to_all(const float* own, const tensor::Slice& all,
+                   const std::function<Share(int rank)>& share);
 
   NcclHandle& handle_;
   backend::cuda::Queue queue_;
